@@ -1,0 +1,350 @@
+package starlark
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// opFunc is an operation of core's table as a function, or as a method of a tensor when self is
+// set. It fills the argument struct by position and keyword and runs it; there is one of it for
+// every operation, and no code for any single one.
+type opFunc struct {
+	info *core.Info
+	self *core.Tensor
+}
+
+var _ star.Callable = (*opFunc)(nil)
+
+// isMethod tells whether the operation is a method of tensors: its first argument is one.
+func isMethod(info *core.Info) bool {
+	return len(info.Fields) > 0 && info.Fields[0].Kind == core.KindTensor
+}
+
+func (f *opFunc) Name() string          { return f.info.Name }
+func (f *opFunc) String() string        { return "<operation " + f.info.Name + ">" }
+func (f *opFunc) Type() string          { return "builtin_function_or_method" }
+func (f *opFunc) Freeze()               {}
+func (f *opFunc) Truth() star.Bool      { return true }
+func (f *opFunc) Hash() (uint32, error) { return star.String(f.info.Name).Hash() }
+
+// CallInternal runs the operation on a script's arguments. It is one of the doors that recover
+// core's errors.
+func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	env := interpOf(t).env
+	c := call{info: f.info, op: f.info.New(), env: env}
+	if f.self != nil {
+		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
+		c.next, c.given = 1, 1
+	}
+	if err := c.positional(args); err != nil {
+		return nil, err
+	}
+	if err := c.keywords(kwargs); err != nil {
+		return nil, err
+	}
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	var room [1]*core.Tensor
+	outs := f.info.Run(env, c.op, room[:0])
+	if len(outs) == 1 {
+		return Tensor{outs[0]}, nil
+	}
+	many := make(star.Tuple, len(outs))
+	for i, t := range outs {
+		many[i] = Tensor{t}
+	}
+	return many, nil
+}
+
+// call is an argument struct being filled.
+type call struct {
+	info  *core.Info
+	op    core.Op
+	env   *core.Env
+	next  int    // the field of the next positional argument
+	given uint64 // bit i: field i has been given
+}
+
+func (c *call) fail(msg, hint string) error {
+	return &core.Error{Op: c.info.Name, Msg: msg, Hint: hint}
+}
+
+// usage is the call as a script writes it, for hints.
+func (c *call) usage() string {
+	var parts []string
+	for i := range c.info.Fields {
+		f := &c.info.Fields[i]
+		switch {
+		case f.Rest && f.Kind == core.KindSizes:
+			parts = append(parts, "axis=size, …")
+		case f.Rest && f.Kind == core.KindRanges:
+			parts = append(parts, "axis=(start, stop), …")
+		case f.Rest && f.Kind == core.KindRename:
+			parts = append(parts, `old="new", …`)
+		case f.Rest:
+			parts = append(parts, `new="axis axis", …`)
+		case f.Default != "":
+			parts = append(parts, f.Name+"="+f.Default)
+		case f.Optional:
+			parts = append(parts, "["+f.Name+"]")
+		default:
+			parts = append(parts, f.Name)
+		}
+	}
+	if isMethod(c.info) && len(parts) > 0 {
+		return parts[0] + "." + c.info.Name + "(" + strings.Join(parts[1:], ", ") + ")"
+	}
+	return c.info.Name + "(" + strings.Join(parts, ", ") + ")"
+}
+
+// positional fills fields in order. Where tensors or axis names are listed, the arguments that
+// follow belong to the list too.
+func (c *call) positional(args star.Tuple) error {
+	for i := 0; i < len(args); {
+		if c.next >= len(c.info.Fields) {
+			return c.fail(fmt.Sprintf("got %d positional arguments too many", len(args)-i), c.usage())
+		}
+		f := &c.info.Fields[c.next]
+		n := 1
+		switch f.Kind {
+		case core.KindTensors:
+			for i+n < len(args) && isTensor(args[i]) && isTensor(args[i+n]) {
+				n++
+			}
+		case core.KindAxes:
+			for i+n < len(args) && isString(args[i]) && isString(args[i+n]) && !c.wordNext() {
+				n++
+			}
+		}
+		v := args[i]
+		if n > 1 {
+			v = star.Tuple(args[i : i+n])
+		}
+		if err := c.set(c.next, v); err != nil {
+			return err
+		}
+		i += n
+		c.next++
+	}
+	return nil
+}
+
+// wordNext tells whether the field after the next one takes a string, so that a string following
+// an axis list is not one more axis.
+func (c *call) wordNext() bool {
+	if c.next+1 >= len(c.info.Fields) {
+		return false
+	}
+	switch c.info.Fields[c.next+1].Kind {
+	case core.KindAxis, core.KindAxes, core.KindEnum, core.KindDType:
+		return true
+	}
+	return false
+}
+
+func isTensor(v star.Value) bool { _, ok := v.(Tensor); return ok }
+func isString(v star.Value) bool { _, ok := v.(star.String); return ok }
+
+// keywords fills fields by name; what names no field goes to the field that takes the rest. A
+// reserved word is written with one underscore behind it.
+func (c *call) keywords(kwargs []star.Tuple) error {
+	rest := -1
+	for i := range c.info.Fields {
+		if c.info.Fields[i].Rest {
+			rest = i
+		}
+	}
+	var names []string
+	var values []star.Value
+	for _, kw := range kwargs {
+		name, v := string(kw[0].(star.String)), kw[1]
+		if i := c.field(name); i >= 0 && i != rest {
+			if c.given&(1<<i) != 0 {
+				return c.fail(fmt.Sprintf("got %s twice, by position and by keyword", name), c.usage())
+			}
+			if err := c.set(i, v); err != nil {
+				return err
+			}
+			continue
+		}
+		if rest < 0 {
+			return c.unknown(name)
+		}
+		if word, ok := strings.CutSuffix(name, "_"); ok && core.Reserved(word) {
+			name = word
+		}
+		names, values = append(names, name), append(values, v)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if c.given&(1<<rest) != 0 {
+		return c.fail("got axes both in a dict and by keyword", "use one of the two")
+	}
+	keys, err := axis.Of(names...)
+	if err != nil {
+		return c.fail(err.Error(), "")
+	}
+	c.given |= 1 << rest
+	return c.setMap(&c.info.Fields[rest], keys, values)
+}
+
+func (c *call) field(name string) int {
+	for i := range c.info.Fields {
+		if c.info.Fields[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *call) unknown(name string) error {
+	names := make([]string, 0, len(c.info.Fields))
+	for i := range c.info.Fields {
+		names = append(names, c.info.Fields[i].Name)
+	}
+	hint := c.usage()
+	if l, err := axis.Of(names...); err == nil {
+		if near := l.Nearest(name); near != "" {
+			hint = fmt.Sprintf("did you mean %s=? %s", near, hint)
+		}
+	}
+	return c.fail(fmt.Sprintf("got an unknown keyword %s", name), hint)
+}
+
+// complete insists that every argument without a default was given.
+func (c *call) complete() error {
+	for i := range c.info.Fields {
+		f := &c.info.Fields[i]
+		if c.given&(1<<i) == 0 && !f.Optional && !f.Rest {
+			return c.fail("got no "+f.Name, c.usage())
+		}
+	}
+	return nil
+}
+
+// set converts v into field i. None stands for an argument left out.
+func (c *call) set(i int, v star.Value) error {
+	f := &c.info.Fields[i]
+	c.given |= 1 << i
+	if v == star.None && f.Optional {
+		return nil
+	}
+	p := f.At(c.op)
+	ok := true
+	switch f.Kind {
+	case core.KindTensor:
+		return c.setTensor(f, p, v)
+	case core.KindTensors:
+		return c.setTensors(f, p, v)
+	case core.KindAxis:
+		var s string
+		s, ok = star.AsString(v)
+		*(*core.Axis)(p) = core.Axis(s)
+	case core.KindAxes:
+		l, err := axisNames(v)
+		if err != nil {
+			return c.fail(f.Name+": "+err.Error(), c.usage())
+		}
+		*(*core.Axes)(p) = l
+	case core.KindInt:
+		n, err := star.AsInt32(v)
+		ok = err == nil
+		*(*int)(p) = n
+	case core.KindFloat:
+		*(*float64)(p), ok = star.AsFloat(v)
+	case core.KindBool:
+		var b star.Bool
+		b, ok = v.(star.Bool)
+		*(*bool)(p) = bool(b)
+	case core.KindEnum:
+		return c.setEnum(f, p, v)
+	case core.KindDType:
+		s, _ := star.AsString(v)
+		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
+			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")), "")
+		}
+	case core.KindNested:
+		n, err := nested(v)
+		if err != nil {
+			return c.fail(f.Name+": "+err.Error(), `as in tensor([[1, 2], [3, 4]], "row col")`)
+		}
+		*(*core.Nested)(p) = n
+	default:
+		return c.setDict(f, v)
+	}
+	if !ok {
+		return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]), c.usage())
+	}
+	return nil
+}
+
+// kindText is what messages call the kinds.
+var kindText = map[core.Kind]string{
+	core.KindTensor: "a tensor", core.KindTensors: "tensors", core.KindAxis: "an axis name",
+	core.KindInt: "an integer of 32 bits", core.KindFloat: "a number", core.KindBool: "True or False",
+	core.KindSizes: "axis=size pairs or a dict", core.KindRanges: "axis=(start, stop) pairs or a dict",
+	core.KindRename: `old="new" pairs or a dict`, core.KindGroups: `new="axis axis" pairs or a dict`,
+}
+
+func (c *call) setTensor(f *core.Field, p unsafe.Pointer, v star.Value) error {
+	t, ok := v.(Tensor)
+	if ok {
+		*(**core.Tensor)(p) = t.Tensor
+		return nil
+	}
+	want := kindText[f.Kind]
+	if f.Number {
+		n, err := operand(c.env, v)
+		if err != nil {
+			return c.fail(f.Name+": "+err.Error(), "")
+		}
+		if n != nil {
+			*(**core.Tensor)(p) = n
+			return nil
+		}
+		want += " or a number"
+	}
+	return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), want), c.usage())
+}
+
+func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
+	if t, ok := v.(Tensor); ok {
+		*(*[]*core.Tensor)(p) = []*core.Tensor{t.Tensor}
+		return nil
+	}
+	seq, ok := v.(star.Iterable)
+	if !ok {
+		return c.fail(fmt.Sprintf("%s: got %s, want a list of tensors", f.Name, v.Type()), c.usage())
+	}
+	var list []*core.Tensor
+	for item := range star.Elements(seq) {
+		t, ok := item.(Tensor)
+		if !ok {
+			return c.fail(fmt.Sprintf("%s: got %s in the list, want tensors", f.Name, item.Type()), c.usage())
+		}
+		list = append(list, t.Tensor)
+	}
+	*(*[]*core.Tensor)(p) = list
+	return nil
+}
+
+func (c *call) setEnum(f *core.Field, p unsafe.Pointer, v star.Value) error {
+	s, _ := star.AsString(v)
+	for _, word := range f.Enum {
+		if word == s {
+			*(*string)(p) = word
+			return nil
+		}
+	}
+	return c.fail(fmt.Sprintf("%s: got %s, want one of %s", f.Name, v, strings.Join(f.Enum, ", ")), "")
+}

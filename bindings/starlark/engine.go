@@ -1,0 +1,42 @@
+package starlark
+
+import (
+	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// attach gives the interpreter its Env and makes every operation of core's table a function.
+func (it *Interp) attach() {
+	it.env = core.NewEnv(it.cfg.MemLimit, it.cfg.Threads)
+	it.env.Where = it.where
+	it.OnCancel(it.env.Control.Stop, it.env.Control.Reset)
+	for _, info := range core.All() {
+		it.Predeclare(info.Name, &opFunc{info: info})
+	}
+	it.Predeclare("help", star.NewBuiltin("help", help))
+	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
+	it.Predeclare("keep", star.NewBuiltin("keep", keep))
+	it.Predeclare("scoped", star.NewBuiltin("scoped", scoped))
+	it.Predeclare("steps", star.NewBuiltin("steps", steps))
+	it.Predeclare("scope", star.NewBuiltin("scope", scope))
+}
+
+// where is the place of the call or operator that the script is executing.
+func (it *Interp) where() core.Site {
+	for depth := range it.thread.CallStackDepth() {
+		f := it.thread.DebugFrame(depth)
+		if _, ok := f.Callable().(*star.Function); ok {
+			pos := f.Position()
+			return core.Site{File: pos.Filename(), Line: pos.Line, Col: pos.Col}
+		}
+	}
+	return core.Site{}
+}
+
+// Env is what the interpreter's tensors live in.
+func (it *Interp) Env() *core.Env { return it.env }
+
+// Close ends the interpreter and gives its tensor memory back. Tensors that the host still holds
+// stay valid.
+func (it *Interp) Close() { it.env.Close() }

@@ -1,0 +1,179 @@
+package starlark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	star "go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+func TestMaxSteps(t *testing.T) {
+	it := newTest(Config{MaxSteps: 10_000})
+	src := "def spin():\n    while True:\n        pass\nspin()"
+	err := it.RunSource(background, "<test>", []byte(src))
+	want := "stopped after 10000 steps (limit --max-steps)"
+	if e, ok := err.(*Error); !ok || e.Msg != want || e.File != "<test>" || e.Func != "spin" {
+		t.Fatalf("got %v, want %s in spin", err, want)
+	}
+	if used := it.thread.Steps - it.firstStep; used > 10_001 {
+		t.Errorf("ran %d steps", used)
+	}
+	for range 3 { // the limit is for each run
+		if _, err := it.Eval(background, "<after>", "sum([x for x in range(1000)])"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := it.RunSource(background, "<test>", []byte("catch(lambda: [x for x in range(100000)])\nx = 1")); err == nil {
+		t.Error("catch caught the step limit")
+	}
+}
+
+func TestMaxDepth(t *testing.T) {
+	it := newTest(Config{MaxDepth: 200})
+	const f = "def f(n): return f(n - 1) + 1 if n > 0 else 0\n"
+	if err := it.RunSource(background, "<test>", []byte(f+"equal(f(190), 190)")); err != nil {
+		t.Error(err)
+	}
+	for _, src := range []string{
+		f + "f(1000)",
+		"def f(): return sorted([1], key=lambda x: f())\nf()",
+		"def f(): return catch(f)\nf()",
+		"f = lambda: g()\ng = lambda: f()\nf()",
+	} {
+		err := it.RunSource(background, "<test>", []byte(src))
+		if err == nil || !strings.Contains(err.Error(), "stopped: more than 200 calls inside one another") {
+			t.Errorf("%s: got %v", src, err)
+		}
+	}
+	if _, err := it.Eval(background, "<after>", "1"); err != nil {
+		t.Errorf("the interpreter is not usable afterwards: %v", err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for _, test := range []struct {
+		name, src string
+		context   func() (context.Context, context.CancelFunc)
+		is        error
+		msg       string
+	}{
+		{"loop", "while True: pass", soon, context.Canceled, "interrupted"},
+		{"caught", "while True: catch(lambda: [x for x in range(100)])", soon, context.Canceled, "interrupted"},
+		{"builtin of ours", "sum(range(1 << 40))", soon, context.Canceled, "interrupted"},
+		{"deadline", "while True: pass", func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(background, 20*time.Millisecond)
+		}, context.DeadlineExceeded, "stopped: time limit reached"},
+		{"cause", "while True: pass", func() (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(background, 20*time.Millisecond, errors.New("client went away"))
+		}, context.DeadlineExceeded, "stopped: client went away"},
+		{"before the start", "x = 1", func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(background)
+			cancel()
+			return ctx, cancel
+		}, context.Canceled, "interrupted"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			it := New(Config{})
+			ctx, cancel := test.context()
+			defer cancel()
+			_, err := it.Eval(ctx, "<test>", "before = 1\n"+test.src)
+			if e, ok := err.(*Error); !ok || !errors.Is(err, test.is) || e.Msg != test.msg {
+				t.Fatalf("got %v, want %s", err, test.msg)
+			}
+			if _, err := it.Eval(background, "<after>", "after = 1"); err != nil {
+				t.Errorf("the interpreter is not usable afterwards: %v", err)
+			}
+			if test.name != "before the start" && !it.Globals().Has("before") {
+				t.Error("what was assigned before is lost")
+			}
+		})
+	}
+}
+
+// soon is a context that is cancelled while the script is at work.
+func soon() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(background)
+	time.AfterFunc(20*time.Millisecond, cancel)
+	return ctx, cancel
+}
+
+// TestOnCancel has a builtin that only the hook can stop.
+func TestOnCancel(t *testing.T) {
+	it := New(Config{})
+	stopped := make(chan struct{}, 1)
+	resumed := 0
+	it.OnCancel(func() { stopped <- struct{}{} }, func() { resumed++ })
+	it.Predeclare("kernel", star.NewBuiltin("kernel",
+		func(*star.Thread, *star.Builtin, star.Tuple, []star.Tuple) (star.Value, error) {
+			<-stopped
+			return nil, errors.New("kernel: gave up")
+		}))
+	if _, err := it.Eval(background, "<before>", "1"); err != nil || resumed != 0 {
+		t.Fatalf("resumed %d times without a cancellation, error %v", resumed, err)
+	}
+	ctx, cancel := soon()
+	defer cancel()
+	err := it.RunSource(ctx, "<test>", []byte("x = 1\nkernel()"))
+	if e, ok := err.(*Error); !ok || e.Msg != "interrupted" || e.Line != 2 {
+		t.Errorf("got %v", err)
+	}
+	if resumed != 1 {
+		t.Errorf("resumed %d times, want once", resumed)
+	}
+}
+
+// bomb is a value whose operators panic.
+type bomb struct{ handle }
+
+func (bomb) Binary(syntax.Token, star.Value, star.Side) (star.Value, error) { panic("tick") }
+
+func TestPanics(t *testing.T) {
+	it := New(Config{})
+	it.Predeclare("crash", star.NewBuiltin("crash",
+		func(_ *star.Thread, _ *star.Builtin, args star.Tuple, _ []star.Tuple) (star.Value, error) {
+			return args[7], nil
+		}))
+	it.Predeclare("bomb", bomb{})
+	for _, test := range []struct {
+		src, want string
+		line      int
+	}{
+		{"x = 1\ncrash()\n", "internal error: runtime error: index out of range [7] with length 0", 2},
+		{"def f(x): crash()\nsorted([1], key=f)", "internal error: runtime error: index out of range [7]", 1},
+		{"x = 1\nbomb + 1", "internal error: tick", 0}, // no door of ours on the way
+	} {
+		err := it.RunSource(background, "<test>", []byte(test.src))
+		e, ok := err.(*Error)
+		if !ok || !strings.HasPrefix(e.Msg, test.want) || e.Line != test.line {
+			t.Errorf("%q: got %v, want %s on line %d", test.src, err, test.want, test.line)
+			continue
+		}
+		if !strings.Contains(string(e.Stack), "limits_test.go") {
+			t.Errorf("%q: the Go stack does not lead to the panic:\n%s", test.src, e.Stack)
+		}
+	}
+	if n := it.thread.CallStackDepth(); n != 0 {
+		t.Errorf("the thread still has %d frames", n)
+	}
+	v, err := it.Eval(background, "<after>", "catch(crash).error")
+	if err != nil || !strings.HasPrefix(v.String(), `"internal error`) {
+		t.Errorf("catch: got %v, %v", v, err)
+	}
+}
+
+func BenchmarkCalls(b *testing.B) {
+	it := New(Config{})
+	for name, call := range map[string]string{"guarded": "len(x)", "function": "f(x)", "empty": "pass"} {
+		b.Run(name, func(b *testing.B) {
+			src := fmt.Sprintf("def f(x): return x\ndef loop():\n x = []\n for i in range(%d):\n  %s\nloop()", b.N, call)
+			if err := it.RunSource(background, "<bench>", []byte(src)); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

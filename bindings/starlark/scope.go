@@ -1,0 +1,223 @@
+package starlark
+
+import (
+	"fmt"
+	"reflect"
+
+	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// Holder is a Go value that holds script values; scopes look into it to see which tensors survive.
+type Holder interface {
+	Holds(visit func(star.Value))
+}
+
+// scope is scope(fn, *args, **kwargs): it calls fn and returns its result. Tensors made inside end
+// with the call, unless they can be reached from the result, from fn, from its arguments or from
+// global variables.
+func scope(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	if len(args) == 0 {
+		return nil, &core.Error{Op: "scope", Msg: "got no function", Hint: "scope(fn, *args)"}
+	}
+	return inScope(t, args[0], args[1:], kwargs)
+}
+
+// inScope calls fn in a scope of its own.
+func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	it := interpOf(t)
+	s := it.env.Open()
+	over := false
+	defer func() {
+		if !over { // a panic is on its way out
+			s.Close(nil)
+		}
+	}()
+	result, err := star.Call(t, fn, args, kwargs)
+	var reach reachable
+	reach.visit(result)
+	reach.visit(fn)
+	for _, arg := range args {
+		reach.visit(arg)
+	}
+	for _, kw := range kwargs {
+		reach.visit(kw[1])
+	}
+	reach.frames(t)
+	reach.globals(it)
+	over = true
+	s.Close(reach.has)
+	if err == nil {
+		err = reach.known("scope")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// reachable collects the tensors that values lead to.
+type reachable struct {
+	tensors map[*core.Tensor]bool
+	seen    map[any]bool // containers and functions, by identity
+	todo    []star.Value // a list rather than recursion: lists may be nested a million deep
+	unknown string
+}
+
+func (r *reachable) has(t *core.Tensor) bool { return r.tensors[t] }
+
+// visit follows v and all that it leads to.
+func (r *reachable) visit(v star.Value) {
+	r.todo = append(r.todo, v)
+	for len(r.todo) > 0 {
+		last := len(r.todo) - 1
+		next := r.todo[last]
+		r.todo = r.todo[:last]
+		r.look(next)
+	}
+}
+
+func (r *reachable) push(v star.Value) { r.todo = append(r.todo, v) }
+
+// frames visits the global variables of every function in progress.
+func (r *reachable) frames(t *star.Thread) {
+	modules := map[*star.Module]bool{}
+	for depth := range t.CallStackDepth() {
+		fn, ok := t.DebugFrame(depth).Callable().(*star.Function)
+		if !ok || modules[fn.Module()] {
+			continue
+		}
+		modules[fn.Module()] = true
+		for _, v := range fn.Globals() {
+			r.visit(v)
+		}
+	}
+}
+
+// locals visits the local variables of every function in progress.
+func (r *reachable) locals(t *star.Thread) {
+	for depth := range t.CallStackDepth() {
+		f := t.DebugFrame(depth)
+		if _, ok := f.Callable().(*star.Function); !ok {
+			continue
+		}
+		for i := range f.NumLocals() {
+			_, v := f.Local(i)
+			if v != nil && v.Type() == "cell" {
+				v = cellValue(v)
+			}
+			r.visit(v)
+		}
+		r.visit(f.Callable()) // and the variables it shares with functions around it
+	}
+}
+
+// cellValue is the value of a local variable that inner functions share. Starlark keeps it in a cell,
+// whose type it does not export: a struct with the value as its only field.
+func cellValue(cell star.Value) star.Value {
+	return *(*star.Value)(reflect.ValueOf(cell).UnsafePointer())
+}
+
+// globals visits the global variables of the session.
+func (r *reachable) globals(it *Interp) {
+	for _, v := range it.globals {
+		r.visit(v)
+	}
+}
+
+// known is an error if a value was met that may hold tensors nobody can see.
+func (r *reachable) known(op string) error {
+	if r.unknown == "" {
+		return nil
+	}
+	return &core.Error{Op: op, Msg: "cannot tell which tensors a value of type " + r.unknown + " holds",
+		Hint: "its Go type must implement Holds"}
+}
+
+// enter notes a value that others may lead back to; it is false for one seen before.
+func (r *reachable) enter(v any) bool {
+	if r.seen[v] {
+		return false
+	}
+	if r.seen == nil {
+		r.seen = map[any]bool{}
+	}
+	r.seen[v] = true
+	return true
+}
+
+// look notes a tensor, or pushes what v holds.
+func (r *reachable) look(v star.Value) {
+	switch v := v.(type) {
+	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
+	case Tensor:
+		if r.tensors == nil {
+			r.tensors = map[*core.Tensor]bool{}
+		}
+		r.tensors[v.Tensor] = true
+	case star.Tuple:
+		for _, item := range v {
+			r.push(item)
+		}
+	case *star.List:
+		if r.enter(v) {
+			for item := range v.Elements() {
+				r.push(item)
+			}
+		}
+	case *star.Dict:
+		if r.enter(v) {
+			for _, value := range v.Entries() {
+				r.push(value)
+			}
+		}
+	case *star.Function:
+		if r.enter(v) {
+			r.function(v)
+		}
+	case *star.Builtin:
+		if v.Receiver() != nil {
+			r.push(v.Receiver())
+		}
+	case *opFunc:
+		if v.self != nil {
+			r.push(Tensor{v.self})
+		}
+	case *starlarkstruct.Struct:
+		if r.enter(v) {
+			for _, name := range v.AttrNames() {
+				if field, err := v.Attr(name); err == nil {
+					r.push(field)
+				}
+			}
+		}
+	case *starlarkstruct.Module:
+		if r.enter(v) {
+			for _, member := range v.Members {
+				r.push(member)
+			}
+		}
+	case Holder:
+		if r.enter(v) {
+			v.Holds(r.push)
+		}
+	case *star.Set: // its elements are hashable, and tensors are not
+	default:
+		if _, plain := v.(interface{ HoldsNothing() }); !plain {
+			r.unknown = fmt.Sprintf("%s (%T)", v.Type(), v)
+		}
+	}
+}
+
+// function follows a function's free variables and defaults.
+func (r *reachable) function(fn *star.Function) {
+	for i := range fn.NumFreeVars() {
+		_, v := fn.FreeVar(i)
+		r.push(v)
+	}
+	for i := range fn.NumParams() {
+		r.push(fn.ParamDefault(i))
+	}
+}

@@ -1,0 +1,296 @@
+package starlark
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	star "go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+)
+
+// Tensor is a core.Tensor as a script sees it: the operations of core's table are its methods, and
+// the arithmetic operators call them.
+type Tensor struct{ *core.Tensor }
+
+var (
+	_ star.HasAttrs   = Tensor{}
+	_ star.HasBinary  = Tensor{}
+	_ star.HasUnary   = Tensor{}
+	_ star.Comparable = Tensor{}
+)
+
+// Type is "tensor".
+func (x Tensor) Type() string { return "tensor" }
+
+// Freeze shares the tensor between interpreters: it can then be read everywhere and changed nowhere.
+func (x Tensor) Freeze() {
+	if !x.Closed() {
+		x.Share()
+	}
+}
+
+// Truth is always true, as Starlark gives it no way to fail; conditions never ask it, see Condition.
+func (x Tensor) Truth() star.Bool { return true }
+
+// Hash is that of the handle: two tensors are two keys, whatever they hold.
+func (x Tensor) Hash() (uint32, error) {
+	return 0, fmt.Errorf("a tensor cannot be a key; use a number or a string: x.item()")
+}
+
+// Condition answers a tensor used as a condition, which the syntax-tree pass asks for: an error.
+func (x Tensor) Condition(where string) (bool, error) {
+	hint := "use x.item() for its value"
+	if x.Rank() > 0 {
+		hint = "reduce it first, as in x.max().item() > 0"
+	}
+	return false, &core.Error{Op: where, Msg: "a tensor has no truth value, got " + x.Shape(), Hint: hint}
+}
+
+// Scalar is the value of a tensor with one element and no axes, for fmt.
+func (x Tensor) Scalar() (star.Value, bool) {
+	if x.Rank() > 0 || x.Closed() {
+		return nil, false
+	}
+	return number(x.Item()), true
+}
+
+// Compare answers == and !=, which the syntax-tree pass asks for: an error.
+func (x Tensor) Compare(op string, other star.Value) (star.Value, error) {
+	name := map[string]string{"==": "eq", "!=": "ne"}[op]
+	return nil, &core.Error{Op: name, Msg: fmt.Sprintf("x %s y would compare handles, not elements; x is %s", op, x.Shape()),
+		Hint: fmt.Sprintf("x.%s(y) compares by element", name)}
+}
+
+// CompareSameType answers <, <=, >, >= between tensors, which would have to be one bool: an error.
+func (x Tensor) CompareSameType(op syntax.Token, _ star.Value, _ int) (bool, error) {
+	name := map[syntax.Token]string{syntax.LT: "lt", syntax.LE: "le", syntax.GT: "gt", syntax.GE: "ge",
+		syntax.EQL: "eq", syntax.NEQ: "ne"}[op]
+	return false, &core.Error{Op: name, Msg: fmt.Sprintf("x %s y is no single bool for tensors; x is %s", op, x.Shape()),
+		Hint: fmt.Sprintf("x.%s(y) compares by element", name)}
+}
+
+// Attr is a property or a method by name.
+func (x Tensor) Attr(name string) (star.Value, error) {
+	if info := core.Lookup(name); info != nil && isMethod(info) {
+		return &opFunc{info: info, self: x.Tensor}, nil
+	}
+	if p, ok := properties[name]; ok {
+		return p(x)
+	}
+	if m, ok := methods[name]; ok {
+		return m.BindReceiver(x), nil
+	}
+	return nil, nil
+}
+
+// AttrNames is every property and method.
+func (x Tensor) AttrNames() []string {
+	var names []string
+	for _, info := range core.All() {
+		if isMethod(info) {
+			names = append(names, info.Name)
+		}
+	}
+	for name := range properties {
+		names = append(names, name)
+	}
+	for name := range methods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// properties are the attributes that are values.
+var properties = map[string]func(Tensor) (star.Value, error){
+	"axes": func(x Tensor) (star.Value, error) {
+		names := make(star.Tuple, x.Rank())
+		for i, n := range x.Axes().Names() {
+			names[i] = star.String(n)
+		}
+		return names, nil
+	},
+	"dtype": func(x Tensor) (star.Value, error) { return star.String(x.DType().String()), nil },
+	"shape": func(x Tensor) (star.Value, error) {
+		sizes := star.NewDict(x.Rank())
+		for i, n := range x.Axes().Names() {
+			if err := sizes.SetKey(star.String(n), star.MakeInt(x.Sizes()[i])); err != nil {
+				return nil, err
+			}
+		}
+		return sizes, nil
+	},
+}
+
+// methods are the attributes that are functions but no operations of the table.
+var methods = map[string]*star.Builtin{
+	"free":   star.NewBuiltin("free", tensorFree),
+	"item":   star.NewBuiltin("item", tensorItem),
+	"size":   star.NewBuiltin("size", tensorSize),
+	"tolist": star.NewBuiltin("tolist", tensorToList),
+}
+
+// tensorFree is x.free().
+func tensorFree(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
+		return nil, err
+	}
+	x := b.Receiver().(Tensor)
+	if x.Env() == nil {
+		return nil, &core.Error{Op: "free", Msg: x.Shape() + " is shared and has no owner", Hint: "it goes when nobody uses it"}
+	}
+	x.Free()
+	return star.None, nil
+}
+
+// tensorItem is x.item().
+func tensorItem(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
+		return nil, err
+	}
+	return number(b.Receiver().(Tensor).Item()), nil
+}
+
+// number is a Go number or bool as Starlark's.
+func number(v any) star.Value {
+	switch v := v.(type) {
+	case float64:
+		return star.Float(v)
+	case int64:
+		return star.MakeInt64(v)
+	case bool:
+		return star.Bool(v)
+	}
+	panic(fmt.Sprintf("no number: %T", v))
+}
+
+// tensorSize is x.size(axis=None): of one axis, or the number of elements.
+func tensorSize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	var name string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis?", &name); err != nil {
+		return nil, err
+	}
+	x := b.Receiver().(Tensor)
+	if name == "" {
+		return star.MakeInt(x.Len()), nil
+	}
+	n := x.Size(name)
+	if n < 0 {
+		hint := "axes: " + strings.Join(x.Axes().Names(), ", ")
+		if near := x.Axes().Nearest(name); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, &core.Error{Op: "size", Msg: fmt.Sprintf("no axis %q in %s", name, x.Shape()), Hint: hint}
+	}
+	return star.MakeInt(n), nil
+}
+
+// tensorToList is x.tolist(): nested lists of numbers, or a number for a scalar.
+func tensorToList(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
+		return nil, err
+	}
+	x := b.Receiver().(Tensor)
+	flat := x.Values()
+	var build func(k int) star.Value
+	build = func(k int) star.Value {
+		if k == x.Rank() {
+			v := number(flat[0])
+			flat = flat[1:]
+			return v
+		}
+		items := make([]star.Value, x.Sizes()[k])
+		for i := range items {
+			items[i] = build(k + 1)
+		}
+		return star.NewList(items)
+	}
+	return build(0), nil
+}
+
+// binaryOps are the operations behind the operators.
+var binaryOps = map[syntax.Token]string{
+	syntax.PLUS: "add", syntax.MINUS: "sub", syntax.STAR: "mul", syntax.SLASH: "div", syntax.SLASHSLASH: "floordiv",
+	syntax.PERCENT: "mod", syntax.AMP: "and_", syntax.PIPE: "or_", syntax.CIRCUMFLEX: "xor",
+}
+
+// Binary is x op y or y op x, where y is a tensor or a number.
+func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Value, err error) {
+	info := core.Lookup(binaryOps[op])
+	if info == nil {
+		return nil, nil // Starlark words the error
+	}
+	defer rescue(&err)
+	other, err := operand(x.Env(), y)
+	if other == nil || err != nil {
+		return nil, err
+	}
+	a := info.New()
+	first, second := x.Tensor, other
+	if side == star.Right {
+		first, second = second, first
+	}
+	*(**core.Tensor)(info.Fields[0].At(a)) = first
+	*(**core.Tensor)(info.Fields[1].At(a)) = second
+	var out [1]*core.Tensor
+	return Tensor{info.Run(nil, a, out[:0])[0]}, nil
+}
+
+// operand is v as an operand: a tensor or a plain number; nil for anything else.
+func operand(env *core.Env, v star.Value) (*core.Tensor, error) {
+	switch v := v.(type) {
+	case Tensor:
+		return v.Tensor, nil
+	case star.Float:
+		return core.Number(env, float64(v), 0, false), nil
+	case star.Int:
+		i, ok := v.Int64()
+		if !ok {
+			return nil, fmt.Errorf("the integer %s is too large for a tensor", v)
+		}
+		return core.Number(env, 0, i, true), nil
+	}
+	return nil, nil
+}
+
+// Unary is -x, +x or ~x.
+func (x Tensor) Unary(op syntax.Token) (v star.Value, err error) {
+	defer rescue(&err)
+	name := map[syntax.Token]string{syntax.MINUS: "neg", syntax.TILDE: "not_"}[op]
+	if op == syntax.PLUS {
+		return x, nil
+	}
+	info := core.Lookup(name)
+	if info == nil {
+		return nil, nil
+	}
+	a := info.New()
+	*(**core.Tensor)(info.Fields[0].At(a)) = x.Tensor
+	var out [1]*core.Tensor
+	return Tensor{info.Run(nil, a, out[:0])[0]}, nil
+}
+
+// axisNames is a list of axes as a script may write it: "a b", or a tuple or list of names.
+func axisNames(v star.Value) (*axis.List, error) {
+	switch v := v.(type) {
+	case star.String:
+		return axis.Parse(string(v))
+	case star.Sequence:
+		names := make([]string, 0, v.Len())
+		for item := range star.Elements(v) {
+			s, ok := star.AsString(item)
+			if !ok {
+				return nil, fmt.Errorf("got %s among the axis names, want strings", item.Type())
+			}
+			names = append(names, s)
+		}
+		return axis.Of(names...)
+	}
+	return nil, fmt.Errorf("got %s, want axis names such as \"batch seq\"", v.Type())
+}

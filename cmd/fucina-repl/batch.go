@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/fucina-go/fucina/repl"
+)
+
+// interruptGrace is how long an interrupted script may take to say where it was.
+const interruptGrace = 30 * time.Millisecond
+
+// script returns what to run before, or instead of, the prompt; nil if there is nothing.
+func (p *program) script() func(context.Context) error {
+	switch {
+	case p.hasCode:
+		return func(ctx context.Context) error { return p.interp.RunSource(ctx, "<command>", []byte(p.code)) }
+	case p.file != "" && p.file != "-":
+		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
+	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
+		return func(ctx context.Context) error {
+			src, err := io.ReadAll(os.Stdin)
+			if err != nil {
+				return fmt.Errorf("<stdin>: %w", err)
+			}
+			return p.interp.RunSource(ctx, "<stdin>", src)
+		}
+	}
+	return nil
+}
+
+// batch runs a script to its end or to Ctrl-C and returns the exit code. When the prompt follows, it waits
+// for an interrupted script; otherwise one that does not stop soon is left behind.
+func (p *program) batch(script func(context.Context) error) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- script(ctx) }()
+	var patience <-chan time.Time
+	for code := exitOK; ; {
+		select {
+		case err := <-done:
+			if err != nil {
+				repl.PrintError(p.stderr, err, p.colored)
+				code = max(code, exitError)
+			}
+			return code
+		case <-p.interrupts:
+			code = exitInterrupted
+			cancel()
+			if !p.interactive && patience == nil {
+				patience = time.After(interruptGrace)
+			}
+		case <-patience:
+			return code
+		}
+	}
+}

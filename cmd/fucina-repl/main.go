@@ -1,0 +1,107 @@
+// Command fucina-repl runs Starlark programs on tensors: from a file, from -c, from a pipe, or at an
+// interactive prompt.
+//
+// Here: flags, wiring and exit codes. The prompt is in repl, the interpreter in bindings/starlark.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/fatih/color"
+	"golang.org/x/term"
+
+	"github.com/fucina-go/fucina/bindings/starlark"
+	"github.com/fucina-go/fucina/repl"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitError       = 1 // the script failed
+	exitUsage       = 2 // the flags are wrong
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(start()) }
+
+// A program is one run of the command.
+type program struct {
+	options
+	interp     *starlark.Interp
+	interrupts chan os.Signal
+	stderr     io.Writer
+	colored    bool
+}
+
+func start() int {
+	opt, code := parseFlags(os.Args[1:])
+	if code >= 0 {
+		return code
+	}
+	p := &program{options: *opt, interrupts: make(chan os.Signal, 1), stderr: os.Stderr}
+	signal.Notify(p.interrupts, os.Interrupt)
+	p.colored = isTerminal(os.Stderr) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if p.colored {
+		p.stderr = color.Error // translates colours for old consoles
+	}
+	p.interp = starlark.New(starlark.Config{
+		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
+	})
+
+	script := p.script()
+	if script != nil {
+		code = p.batch(script)
+	}
+	if script == nil || opt.interactive {
+		return p.prompt()
+	}
+	return code
+}
+
+// prompt runs the interactive session and returns the exit code.
+func (p *program) prompt() int {
+	session := &repl.REPL{
+		Interp: p.interp, Out: os.Stdout, Err: p.stderr, Color: p.colored, Interrupts: p.interrupts,
+	}
+	if isTerminal(os.Stdin) && isTerminal(os.Stdout) {
+		fmt.Printf("%s. Ctrl-D leaves.\n", version())
+		editor, err := repl.NewTerminal()
+		if err != nil {
+			return p.fail(err)
+		}
+		defer editor.Close()
+		session.Editor, session.History = editor, p.history()
+	} else {
+		session.Editor = repl.NewLines(os.Stdin, os.Stdout, p.interrupts)
+		session.History = &repl.History{}
+	}
+	if err := session.Run(context.Background()); err != nil {
+		return p.fail(err)
+	}
+	return exitOK
+}
+
+// history opens the history of earlier sessions. Without one the prompt still works.
+func (p *program) history() *repl.History {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return &repl.History{}
+	}
+	h, err := repl.OpenHistory(filepath.Join(dir, "fucina", "history.jsonl"))
+	if err != nil {
+		fmt.Fprintf(p.stderr, "history: %v; this session will not be kept\n", err)
+	}
+	return h
+}
+
+func (p *program) fail(err error) int {
+	fmt.Fprintf(p.stderr, "fucina-repl: %v\n", err)
+	return exitError
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/fucina-go/fucina/repl"
+)
+
+// openTerminal returns both ends of a new pseudo-terminal.
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("this system has no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}
+
+// A screen is what a program writes to a terminal, and the keys typed there.
+type screen struct {
+	master *os.File
+	chunks chan string
+	seen   string // read and not yet expected
+}
+
+func newScreen(master *os.File) *screen {
+	s := &screen{master: master, chunks: make(chan string, 1024)}
+	go func() {
+		defer close(s.chunks)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			if err != nil {
+				return
+			}
+			s.chunks <- string(buf[:n])
+		}
+	}()
+	return s
+}
+
+// expect reads the screen up to text.
+func (s *screen) expect(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for !strings.Contains(s.seen, text) {
+		select {
+		case chunk, ok := <-s.chunks:
+			if !ok {
+				t.Fatalf("the program ended; want %q on the screen, got\n%q", text, s.seen)
+			}
+			s.seen += chunk
+		case <-deadline:
+			t.Fatalf("want %q on the screen, got\n%q", text, s.seen)
+		}
+	}
+	_, s.seen, _ = strings.Cut(s.seen, text)
+}
+
+func (s *screen) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := io.WriteString(s.master, keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const ctrlC, ctrlD, up, left = "\x03", "\x04", "\x1b[A", "\x1b[D"
+
+// TestTerminal types at a real terminal: editing, recall, a pasted block, Ctrl-C while reading and while
+// running, Ctrl-D. The blocks are in the history file afterwards.
+func TestTerminal(t *testing.T) {
+	master, slave := openTerminal(t)
+	cmd := command(t)
+	home := t.TempDir()
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1", "XDG_CONFIG_HOME="+home)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+
+	s := newScreen(master)
+	s.expect(t, "Ctrl-D leaves.")
+	s.expect(t, ">>> ")
+	for _, step := range []struct{ keys, answer, prompt string }{
+		{"60 + 72" + strings.Repeat(left, 5) + "0\r", "672\r\n", ">>> "}, // 600 + 72
+		{up + " + 1\r", "673\r\n", ">>> "},
+		{"def f(x):\n\t# twice\n\treturn 2 * x\n\nf(4000)\n", "8000\r\n", ">>> "},
+		{"nothing" + ctrlC, "^C\r\n", ">>> "},
+		{"x = 7; print('set')\r", "set\r\n", ">>> "},
+		{"while True: print('busy', end = '')\r\r", "busybusy", ""},
+		{ctrlC, "interrupted", ">>> "},
+		{"x * 111\r", "777\r\n", ">>> "},
+	} {
+		s.press(t, step.keys)
+		s.expect(t, step.answer)
+		s.expect(t, step.prompt)
+	}
+	s.press(t, ctrlD)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after Ctrl-D: %v", err)
+	}
+
+	h, err := repl.OpenHistory(filepath.Join(home, "fucina", "history.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"600 + 72", "600 + 72 + 1", "def f(x):\n    # twice\n    return 2 * x", "f(4000)",
+		"x = 7; print('set')", "while True: print('busy', end = '')", "x * 111",
+	}
+	if diff := cmp.Diff(want, h.Blocks()); diff != "" {
+		t.Errorf("history (-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,32 @@
+package core
+
+// Add is the elementwise sum x + y, aligned by axis name.
+//
+// Shape: x[axes], y[a subset of them, or the other way round] → z[the wider operand's axes].
+// Integers wrap around. f16 and bf16 compute in f32 and round once.
+//
+// Example:
+//
+//	tensor([1, 2], "a").add(tensor([10, 20], "a"))
+type Add struct{ Binary }
+
+var add = Declare[Add]("add")
+
+// Add is the elementwise sum; see the Add operation.
+func (x *Tensor) Add(y *Tensor) *Tensor { return add.Call(Add{Binary{X: x, Y: y}}) }
+
+// F32 is the f32 kernel.
+func (*Add) F32(z, x, y []float32) { addOf(z, x, y) }
+
+// F64 is the f64 kernel.
+func (*Add) F64(z, x, y []float64) { addOf(z, x, y) }
+
+// I64 is the integer kernel.
+func (*Add) I64(z, x, y []int64) { addOf(z, x, y) }
+
+func addOf[T number](z, x, y []T) {
+	x, y = x[:len(z)], y[:len(z)]
+	for i := range z {
+		z[i] = x[i] + y[i]
+	}
+}

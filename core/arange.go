@@ -1,0 +1,60 @@
+package core
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// Arange is start, start + step, … up to but without stop, along one axis: NumPy's arange with
+// the axis named. With one number it counts from 0.
+//
+// Numerics: element i is start + i·step, computed in f64. The dtype is i64 unless given.
+//
+// Errors: a step of 0.
+//
+// Example:
+//
+//	arange(5, "seq")
+type Arange struct {
+	Stop  float64    `arg:"stop"`
+	Axis  Axis       `arg:"axis"`
+	Start float64    `arg:"start=0"`
+	Step  float64    `arg:"step=1"`
+	DType dtype.Type `arg:"dtype=i64"`
+}
+
+var arange = Declare[Arange]("arange")
+
+// Arange counts from 0 to n-1 along the named axis, in this Env.
+func (e *Env) Arange(n int, axis string, dt dtype.Type) *Tensor {
+	return arange.In(e, Arange{Stop: float64(n), Axis: Axis(axis), Step: 1, DType: dt})
+}
+
+// Names makes one axis.
+func (a *Arange) Names(p *Plan) { p.Out(axisList(string(a.Axis)), a.DType) }
+
+// Sizes counts the steps.
+func (a *Arange) Sizes(s *Sizes) {
+	n := math.Ceil((a.Stop - a.Start) / a.Step)
+	if a.Step == 0 || math.IsNaN(n) || n > 1<<40 {
+		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step), "give a step that gets there")
+	}
+	s.Set(0, string(a.Axis), max(0, int(n)))
+}
+
+// Eval counts.
+func (a *Arange) Eval(c *Ctx) {
+	out := c.Out(0)
+	c.Split(out.Len(), pointGrain, func(lo, hi int) {
+		var y [blockLen]float64
+		for ; lo < hi; lo += blockLen {
+			n := min(blockLen, hi-lo)
+			for i := range n {
+				y[i] = a.Start + float64(float64(lo+i)*a.Step)
+			}
+			store(out, lo, y[:n])
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package core
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Concat joins tensors one after another along an axis they all have.
+//
+// Shape: xs[i][…, axis=n_i, …] → y[…, axis=Σ n_i, …], in the order of the first one's axes. The
+// other axes have one size in all of them.
+//
+// Errors: an axis that one of them lacks, different axes, sizes or dtypes.
+//
+// Example:
+//
+//	concat([zeros(a=2), ones(a=1)], "a")
+type Concat struct {
+	Xs   []*Tensor `arg:"xs"`
+	Axis Axis      `arg:"axis"`
+}
+
+var concat = Declare[Concat]("concat")
+
+// ConcatAll joins tensors along the named axis; see the Concat operation.
+func ConcatAll(axis string, xs ...*Tensor) *Tensor {
+	return concat.Call(Concat{Xs: xs, Axis: Axis(axis)})
+}
+
+// Names insists on equal sets of axes.
+func (a *Concat) Names(p *Plan) {
+	first := a.Xs[0]
+	p.Need(first, a.Axis)
+	for _, x := range a.Xs[1:] {
+		p.Need(x, a.Axis)
+		p.NeedAll(x, first.axes)
+		if more := x.axes.Without(first.axes); more.Len() > 0 {
+			p.Fail(fmt.Sprintf("%s has %s, which %s lacks", p.Describe(x), quoted(more.Names()), p.Describe(first)),
+				fmt.Sprintf("all tensors need the axes %q", first.axes))
+		}
+	}
+	p.Out(first.axes, p.Same(a.Xs...))
+}
+
+// Sizes adds up along the axis.
+func (a *Concat) Sizes(s *Sizes) {
+	s.Match(axisList(string(a.Axis)))
+	n := 0
+	for _, x := range a.Xs {
+		n += s.Of(x, a.Axis)
+	}
+	s.Set(0, string(a.Axis), n)
+}
+
+// Eval copies each operand to its place.
+func (a *Concat) Eval(c *Ctx) {
+	out, at := c.Out(0), 0
+	k := out.axes.Index(string(a.Axis))
+	for _, x := range a.Xs {
+		part := &Tensor{env: out.env, dtype: out.dtype, axes: out.axes, strides: out.strides}
+		part.sizes = append([]int(nil), out.sizes...)
+		part.sizes[k] = x.Size(string(a.Axis))
+		if part.Len() > 0 {
+			part.data = unsafe.Add(out.data, at*out.strides[k]*out.dtype.Size())
+			c.copyStrided(part, x.permuted(out.axes))
+		}
+		at += part.sizes[k]
+	}
+}

@@ -1,0 +1,74 @@
+package core
+
+import "unsafe"
+
+// Copy is x in memory of its own, one element after another in the order of its axes.
+//
+// Example:
+//
+//	zeros(row=2, col=3).order("col row").copy()
+type Copy struct {
+	X *Tensor `arg:"x"`
+}
+
+var copyOp = Declare[Copy]("copy")
+
+// Copy is x in memory of its own; see the Copy operation.
+func (x *Tensor) Copy() *Tensor { return copyOp.Call(Copy{X: x}) }
+
+// Names keeps everything.
+func (a *Copy) Names(p *Plan) { p.Out(a.X.axes, a.X.dtype) }
+
+// Eval copies.
+func (a *Copy) Eval(c *Ctx) { c.copyInto(c.Out(0), a.X) }
+
+// copyStrided writes v into d, which need not be dense and has v's axes and possibly more. Both
+// have one dtype; the bits stay.
+func (c *Ctx) copyStrided(d, v *Tensor) {
+	if d.dense() && d.axes == v.axes {
+		c.copyInto(d, v)
+		return
+	}
+	switch d.dtype.Size() {
+	case 1:
+		copyWords[uint8](c, d, v)
+	case 2:
+		copyWords[uint16](c, d, v)
+	case 4:
+		copyWords[uint32](c, d, v)
+	case 8:
+		copyWords[uint64](c, d, v)
+	}
+}
+
+func copyWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, d, v *Tensor) {
+	var w walk
+	walkOver(&w, d, []*Tensor{d, v})
+	last := w.rank - 1
+	n, rows := w.dims[last], 1
+	for k := range last {
+		rows *= w.dims[k]
+	}
+	size := d.dtype.Size()
+	ds, vs := w.strides[0][last]*size, w.strides[1][last]*size
+	copyRows := func(lo, hi int) {
+		for row := lo; row < hi; row++ {
+			do, vo := 0, 0
+			for k, rest := last-1, row; k >= 0; k-- {
+				i := rest % w.dims[k]
+				rest /= w.dims[k]
+				do += i * w.strides[0][k]
+				vo += i * w.strides[1][k]
+			}
+			dp, vp := unsafe.Add(d.data, do*size), unsafe.Add(v.data, vo*size)
+			if ds == size && vs == size {
+				copy(unsafe.Slice((*T)(dp), n), unsafe.Slice((*T)(vp), n))
+				continue
+			}
+			for i := range n {
+				*(*T)(unsafe.Add(dp, i*ds)) = *(*T)(unsafe.Add(vp, i*vs))
+			}
+		}
+	}
+	c.Split(rows, max(1, pointGrain/n), copyRows)
+}

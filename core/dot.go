@@ -1,0 +1,176 @@
+package core
+
+import (
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/gemm"
+)
+
+// Dot is the sum of products over the named axes, which both operands have. Other axes that both
+// have are batch axes; the rest is free.
+//
+// Shape: x[batch, m, in], w[batch, n, in] → y[batch, m, n] for dot(w, "in"): batch axes, x's own, w's
+// own, each in its operand's order. Several axes may be contracted: "head head_dim".
+//
+// Numerics: products are rounded, then added one after another in the order of the contracted axes;
+// f16 and bf16 compute in f32. A row of a batch has the bits of that row alone.
+//
+// Errors: an axis that one of them lacks; sizes or dtypes that differ.
+//
+// Example:
+//
+//	ones(batch=2, in_=3).dot(ones(out=4, in_=3), "in")
+type Dot struct {
+	X    *Tensor `arg:"x"`
+	W    *Tensor `arg:"w"`
+	Axes Axes    `arg:"axes"`
+}
+
+var dot = Declare[Dot]("dot")
+
+// Dot contracts the named axes; see the Dot operation.
+func (x *Tensor) Dot(w *Tensor, axes string) *Tensor {
+	return dot.Call(Dot{X: x, W: w, Axes: axisList(axes)})
+}
+
+// Names sorts the axes by role.
+func (a *Dot) Names(p *Plan) {
+	con := p.contract(a.X, a.W, a.Axes)
+	p.Out(con.Out, p.Same(a.X, a.W))
+	p.Keep(con)
+}
+
+// contract insists that both operands have the contracted axes and no free axis stands in both.
+func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
+	p.NeedAll(x, axes)
+	p.NeedAll(w, axes)
+	return axis.Contract(x.axes, w.axes, axes)
+}
+
+// Eval multiplies matrix by matrix.
+func (a *Dot) Eval(c *Ctx) { c.contract(c.Out(0), a.X, a.W, c.Data().(axis.Contraction)) }
+
+// contract computes out = x·w, whose axes con has sorted.
+func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {
+	switch classOf(out.dtype) {
+	case dtype.F32:
+		multiply[float32](c, out, x, w, con)
+	case dtype.F64:
+		multiply[float64](c, out, x, w, con)
+	default:
+		multiply[int64](c, out, x, w, con)
+	}
+}
+
+func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
+	if out.Len() == 0 {
+		return
+	}
+	dt := native[C]()
+	a := c.Dense(x, con.Batch.Append(con.A).Append(con.Sum), dt)
+	// w is taken as it lies: rows of the contracted axes ("NN"), or rows of its free axes ("NT").
+	nn := w.permuted(con.Batch.Append(con.Sum).Append(con.B))
+	plain := dt == w.dtype && nn.dense() && con.B.Len() > 0
+	b := nn
+	if !plain {
+		b = c.Dense(w, con.Batch.Append(con.B).Append(con.Sum), dt)
+	}
+	m, n, k := volume(x, con.A), volume(w, con.B), volume(x, con.Sum)
+	dst := out
+	if out.dtype != dt {
+		dst = c.Scratch(dt, out.axes, out.sizes)
+	}
+	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, plain: plain}
+	c.Split(g.tiles(out.Len()/(m*n)), 1, g.tile)
+	if dst != out {
+		c.copyInto(out, dst)
+	}
+}
+
+// volume is the number of places of t along the axes.
+func volume(t *Tensor, axes *axis.List) int {
+	n := 1
+	for _, name := range axes.Names() {
+		n *= t.Size(name)
+	}
+	return n
+}
+
+// elementsOf is all elements of a dense tensor.
+func elementsOf[C any](t *Tensor) []C { return unsafe.Slice((*C)(t.data), t.Len()) }
+
+// product is a batch of matrix products c[m×n] = a[m×k]·b, b being k×n if plain, else n×k.
+type product[C number] struct {
+	c, a, b    []C
+	m, n, k    int
+	plain      bool
+	rows, cols int // of a tile
+}
+
+// tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
+// time within which a stop must be seen.
+const tileWork = 1 << 16
+
+// tiles chooses the tile and returns how many there are in a batch of products.
+func (g *product[C]) tiles(batch int) int {
+	g.rows, g.cols = g.m, g.n
+	if work := g.m * g.n * g.k; work > tileWork {
+		g.cols = min(g.n, max(48, tileWork/max(1, g.k*min(g.m, 8))))
+		g.rows = min(g.m, max(1, tileWork/max(1, g.k*g.cols)))
+	}
+	return batch * ceilDiv(g.m, g.rows) * ceilDiv(g.n, g.cols)
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+func (g *product[C]) tile(lo, hi int) {
+	across, down := ceilDiv(g.n, g.cols), ceilDiv(g.m, g.rows)
+	for t := lo; t < hi; t++ {
+		j, i, batch := t%across*g.cols, t/across%down*g.rows, t/across/down
+		rows, cols := min(g.rows, g.m-i), min(g.cols, g.n-j)
+		cs := g.c[batch*g.m*g.n+i*g.n+j:]
+		as := g.a[batch*g.m*g.k+i*g.k:]
+		bs := g.b[batch*g.n*g.k:]
+		if g.plain {
+			bs = bs[min(j, len(bs)):]
+		} else {
+			bs = bs[j*g.k:]
+		}
+		matmul(cs, as, bs, rows, cols, g.k, g.n, g.plain)
+	}
+}
+
+// matmul is one tile: rows of a are k long, rows of c ldc apart, rows of b ldc apart if plain.
+func matmul[C number](c, a, b []C, m, n, k, ldc int, plain bool) {
+	switch c := any(c).(type) {
+	case []float32:
+		floatTile(c, any(a).([]float32), any(b).([]float32), m, n, k, ldc, plain)
+	case []float64:
+		floatTile(c, any(a).([]float64), any(b).([]float64), m, n, k, ldc, plain)
+	case []int64:
+		a, b := any(a).([]int64), any(b).([]int64)
+		for i := range m {
+			for j := range n {
+				sum := int64(0)
+				for l := range k {
+					if plain {
+						sum += a[i*k+l] * b[l*ldc+j]
+					} else {
+						sum += a[i*k+l] * b[j*k+l]
+					}
+				}
+				c[i*ldc+j] = sum
+			}
+		}
+	}
+}
+
+func floatTile[T float32 | float64](c, a, b []T, m, n, k, ldc int, plain bool) {
+	if plain {
+		gemm.NN(c, a, b, m, n, k, k, ldc, ldc)
+	} else {
+		gemm.NT(c, a, b, m, n, k, k, k, ldc)
+	}
+}

@@ -1,0 +1,69 @@
+package core
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// Embedding looks rows up in a table: for every index the weight's row at that place of the axis.
+//
+// Shape: indices[row] of integers, weight[vocab, embed] → y[row, embed]; the indices may have any
+// axes, the weight's other axes follow them.
+//
+// Errors: indices that are no integers or lie outside of 0 … vocab-1; an axis that both have.
+//
+// Example:
+//
+//	embedding(tensor([2, 0], "row"), tensor([[1, 2], [3, 4], [5, 6]], "vocab embed", dtype="f32"), "vocab")
+type Embedding struct {
+	Indices *Tensor `arg:"indices"`
+	Weight  *Tensor `arg:"weight"`
+	Axis    Axis    `arg:"axis=vocab"`
+}
+
+var embedding = Declare[Embedding]("embedding")
+
+// Embedding looks x's elements up along the weight's axis; see the Embedding operation.
+func (x *Tensor) Embedding(weight *Tensor, axis string) *Tensor {
+	return embedding.Call(Embedding{Indices: x, Weight: weight, Axis: Axis(axis)})
+}
+
+// Names puts the weight's other axes behind those of the indices.
+func (a *Embedding) Names(p *Plan) {
+	p.Integer(a.Indices)
+	p.Need(a.Weight, a.Axis)
+	rest := a.Weight.axes.Without(axisList(string(a.Axis)))
+	if both := a.Indices.axes.Shared(a.Weight.axes); both.Len() > 0 {
+		p.Fail(fmt.Sprintf("%s and %s share %s", p.Describe(a.Indices), p.Describe(a.Weight), quoted(both.Names())),
+			fmt.Sprintf("indices.rename(%s=\"row\")", keyword(both.At(0))))
+	}
+	p.Out(a.Indices.axes.Append(rest), a.Weight.dtype)
+	p.Keep(axisList(string(a.Axis)).Append(rest))
+}
+
+// Eval copies rows.
+func (a *Embedding) Eval(c *Ctx) {
+	out := c.Out(0)
+	if out.Len() == 0 {
+		return
+	}
+	w := c.Dense(a.Weight, c.Data().(*axis.List), a.Weight.dtype)
+	ids := c.Dense(a.Indices, a.Indices.axes, dtype.I64)
+	n := w.sizes[0]
+	places := unsafe.Slice((*int64)(ids.data), ids.Len())
+	for _, id := range places {
+		if id < 0 || id >= int64(n) {
+			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, a.Axis, c.Describe(a.Weight)),
+				fmt.Sprintf("indices are 0 … %d", n-1))
+		}
+	}
+	width := w.Len() / n * w.dtype.Size()
+	c.Split(len(places), max(1, pointGrain/max(1, width)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			copy(row[byte](out, i, width), row[byte](w, int(places[i]), width))
+		}
+	})
+}

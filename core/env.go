@@ -1,0 +1,126 @@
+package core
+
+import (
+	"sync"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/mem"
+	"github.com/fucina-go/fucina/core/par"
+)
+
+// Env is what one interpreter thread works in: its pool of buffers, its share of the workers, its
+// open scopes, its cancel flag and memory budget. Only one goroutine at a time may use an Env;
+// Control.Stop may be called from any.
+type Env struct {
+	Control par.Control // worker count, and the flag that stops running kernels
+
+	// Where tells the place in the script that is being executed, for messages; may be nil.
+	Where func() Site
+
+	pool   *mem.Pool
+	scopes []*Scope
+	calls  []*call // idle call frames, for reuse
+	busy   []*call // frames of operations in progress, innermost last
+	shared bool    // one of commons
+
+	shapeOnly bool // run Names and Sizes only
+	noRecord  int  // how many no_grad sections are open
+}
+
+// NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work
+// over workers threads (0: all processors).
+func NewEnv(memLimit int64, workers int) *Env {
+	e := &Env{pool: mem.NewPool(memLimit)}
+	e.Control.Workers = workers
+	e.pool.BeforeCollect = e.loosen
+	return e
+}
+
+// commons are the Envs of operations whose operands are all shared, called from Go without an
+// Env. Their results are shared too.
+var commons idleEnvs
+
+type idleEnvs struct {
+	mu   sync.Mutex
+	idle []*Env
+}
+
+func (l *idleEnvs) take() *Env {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.idle); n > 0 {
+		e := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		return e
+	}
+	e := NewEnv(0, 0)
+	e.shared = true
+	return e
+}
+
+func (l *idleEnvs) put(e *Env) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = append(l.idle, e)
+}
+
+// Close ends every open scope and gives the pool's memory back. Tensors that the host still holds
+// stay valid.
+func (e *Env) Close() {
+	for len(e.scopes) > 0 {
+		e.scopes[len(e.scopes)-1].Close(nil)
+	}
+	e.pool.Close()
+}
+
+// Memory reports the tensor memory of the Env, in bytes.
+func (e *Env) Memory() mem.Stats { return e.pool.Stats() }
+
+// SetMemoryLimit changes the budget of tensor bytes in use; 0 is none.
+func (e *Env) SetMemoryLimit(bytes int64) { e.pool.SetLimit(bytes) }
+
+// Collect takes back the memory of every tensor that nobody can reach any more.
+func (e *Env) Collect() { e.pool.Collect() }
+
+// get is a buffer from the pool; going over the budget is an *Error of the running operation.
+func (e *Env) get(bytes int) *mem.Buffer {
+	b, err := e.pool.Get(bytes)
+	if err != nil {
+		panic(&Error{Op: e.opName(), Msg: err.Error(),
+			Hint: "free tensors that are no longer needed (x.free(), scope(fn), for i in steps(n)) or raise the limit"})
+	}
+	return b
+}
+
+// opName is the operation in progress.
+func (e *Env) opName() string {
+	if n := len(e.busy); n > 0 {
+		return e.busy[n-1].info.Name
+	}
+	return "tensor"
+}
+
+// Tensor is a new dense tensor with undefined contents, made outside of every scope: for the
+// runtime's own objects, such as caches and optimizer state, which outlive the step they are
+// made in. It panics with an *Error when the budget does not allow it.
+func (e *Env) Tensor(dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
+	t := newTensor(e, dt, axes)
+	copy(t.sizes, sizes)
+	t.allocate(true)
+	return t
+}
+
+// Borrow is a shared tensor over bytes that belong to owner, such as a mapped file: dense, in the
+// order of axes. The bytes are never written.
+func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
+	t := newTensor(nil, dt, axes)
+	copy(t.sizes, sizes)
+	t.pack()
+	if n := t.Len() * dt.Size(); n != len(data) {
+		panic(&Error{Op: "borrow", Msg: t.Shape() + " does not fit the bytes given"})
+	}
+	t.buf = mem.Borrow(data, owner)
+	t.data = t.buf.Data()
+	return t
+}

@@ -1,0 +1,57 @@
+package core
+
+import "fmt"
+
+// Expand repeats x along new axes, which come first, in the order given. It is a view: every place
+// along a new axis is the same memory.
+//
+// Shape: x[a] → y[batch=n, a] for expand(batch=n).
+//
+// Errors: an axis that x has already; a negative size.
+//
+// Example:
+//
+//	tensor([1, 2], "a").expand(batch=3)
+type Expand struct {
+	X    *Tensor  `arg:"x"`
+	Axes Map[int] `arg:"axes,rest"`
+}
+
+var expand = Declare[Expand]("expand")
+
+// Expand repeats x along one new axis; see the Expand operation.
+func (x *Tensor) Expand(axis string, n int) *Tensor {
+	return expand.Call(Expand{X: x, Axes: Map[int]{axisList(axis), []int{n}}})
+}
+
+// Names puts the new axes first.
+func (a *Expand) Names(p *Plan) {
+	keys := given(a.Axes)
+	if both := keys.Shared(a.X.axes); both.Len() > 0 {
+		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())),
+			"size 1 does not stretch; take it away first: x.at("+keyword(both.At(0))+"=0)")
+	}
+	p.Out(keys.Append(a.X.axes), a.X.dtype)
+}
+
+// Sizes takes the new sizes as given.
+func (a *Expand) Sizes(s *Sizes) { s.take(a.Axes) }
+
+// View leaves the new axes without a stride.
+func (a *Expand) View(v *View) bool {
+	n := given(a.Axes).Len()
+	for k := range n {
+		v.Stride(k, 0)
+	}
+	for k, stride := range a.X.strides {
+		v.Stride(n+k, stride)
+	}
+	v.Alias(a.X, 0)
+	return true
+}
+
+// Saves nothing.
+func (a *Expand) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP sums over the repetitions.
+func (a *Expand) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }

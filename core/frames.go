@@ -1,0 +1,250 @@
+package core
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/mem"
+	"github.com/fucina-go/fucina/core/par"
+)
+
+// Sizes is what an operation's Sizes works with. An operation that is no Sizer gets Match(nil).
+type Sizes struct{ c *call }
+
+// Match insists that axes of one name have one size in all operands, except those listed (nil:
+// none).
+func (s *Sizes) Match(except Axes) {
+	if except == nil {
+		except = axis.Empty
+	}
+	s.c.matchSizes(except)
+}
+
+// Of is the size of the named axis in operand t.
+func (s *Sizes) Of(t *Tensor, name Axis) int { return t.Size(string(name)) }
+
+// Set gives the named axis of output i its size. Sizes must not be negative.
+func (s *Sizes) Set(i int, name string, n int) {
+	t := s.c.outs[i]
+	t.sizes[t.axes.Index(name)] = n
+}
+
+// Fail ends the call with a message and a hint, which may be empty.
+func (s *Sizes) Fail(msg, hint string) { s.c.fail(msg, hint) }
+
+// Describe names an operand with its shape, as messages show it.
+func (s *Sizes) Describe(t *Tensor) string { return s.c.describe(t) }
+
+// View is what a Viewer lays its output out with.
+type View struct {
+	c   *call
+	out *Tensor
+}
+
+// Alias makes the output share operand x's bytes, beginning skip elements after x's first one.
+func (v *View) Alias(x *Tensor, skip int) {
+	t := v.out
+	t.meta = x.meta
+	if x.buf == nil {
+		return
+	}
+	t.buf = x.buf
+	t.buf.Retain()
+	t.data = x.data
+	if skip != 0 && t.Len() > 0 {
+		t.data = unsafe.Add(x.data, skip*x.dtype.Size())
+	}
+}
+
+// Stride sets the step, in elements, along output axis k.
+func (v *View) Stride(k, stride int) { v.out.strides[k] = stride }
+
+// Out is the output, whose sizes are settled.
+func (v *View) Out() *Tensor { return v.out }
+
+// Fail ends the call with a message and a hint, which may be empty.
+func (v *View) Fail(msg, hint string) { v.c.fail(msg, hint) }
+
+// Ctx is what an operation's Eval works with.
+type Ctx struct{ c *call }
+
+// Out is output i: dense, its contents undefined.
+func (c *Ctx) Out(i int) *Tensor { return c.c.outs[i] }
+
+// Data is what Names kept with the plan.
+func (c *Ctx) Data() any { return c.c.plan.data }
+
+// Fail ends the call with a message about the operands' contents, and a hint.
+func (c *Ctx) Fail(msg, hint string) { c.c.fail(msg, hint) }
+
+// Describe names an operand with its shape, as messages show it.
+func (c *Ctx) Describe(t *Tensor) string { return c.c.describe(t) }
+
+// Split runs f over [0, n) in chunks of at least grain on the workers. It panics with *Canceled
+// when the Env is stopped.
+func (c *Ctx) Split(n, grain int, f func(lo, hi int)) {
+	if !par.Split(&c.c.env.Control, n, grain, f) {
+		panic(&Canceled{Op: c.c.info.Name})
+	}
+}
+
+// Scratch is a dense temporary tensor with undefined contents that goes back to the pool when the
+// operation ends.
+func (c *Ctx) Scratch(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
+	t := &Tensor{env: c.c.env, dtype: dt, axes: axes, sizes: sizes, strides: make([]int, len(sizes))}
+	t.allocate(false)
+	c.c.tmp = append(c.c.tmp, t)
+	return t
+}
+
+// Dense is operand t with its axes in the given order (the same names), one element after another
+// in memory: t itself where it already is so, else a copy. Its dtype is dt.
+func (c *Ctx) Dense(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
+	v := t.permuted(order)
+	if v.dtype == dt && v.dense() {
+		return v
+	}
+	d := c.Scratch(dt, order, v.sizes)
+	c.copyInto(d, v)
+	return d
+}
+
+// permuted is a header with t's axes in another order, sharing the bytes without holding them.
+func (t *Tensor) permuted(order *axis.List) *Tensor {
+	if t.axes == order {
+		return t
+	}
+	v := &Tensor{env: t.env, dtype: t.dtype, axes: order, buf: t.buf, data: t.data}
+	v.sizes, v.strides = v.dims[:0:4], v.dims[4:4:8]
+	for _, name := range order.Names() {
+		k := t.axes.Index(name)
+		v.sizes = append(v.sizes, t.sizes[k])
+		v.strides = append(v.strides, t.strides[k])
+	}
+	return v
+}
+
+// Item is the value of a tensor with one element: float64, int64 or bool.
+func (t *Tensor) Item() any {
+	if t.end != nil || t.Len() != 1 || t.meta {
+		msg := fmt.Sprintf("want a tensor with one element, got %s", t.Shape())
+		if t.end != nil {
+			msg = fmt.Sprintf("%s may not be used any more: %s ended it at %s", t.Shape(), t.end.how, t.end.at)
+		}
+		panic(&Error{Op: "item", Msg: msg, Hint: "take one: x.at(axis=0), or reduce: x.sum()"})
+	}
+	return t.element(0)
+}
+
+// element is the value offset elements after the first.
+func (t *Tensor) element(offset int) any {
+	p := unsafe.Add(t.data, offset*t.dtype.Size())
+	switch t.dtype {
+	case dtype.F32:
+		return float64(*(*float32)(p))
+	case dtype.F64:
+		return *(*float64)(p)
+	case dtype.F16:
+		return float64(dtype.F16ToF32(*(*uint16)(p)))
+	case dtype.BF16:
+		return float64(dtype.BF16ToF32(*(*uint16)(p)))
+	case dtype.I8:
+		return int64(*(*int8)(p))
+	case dtype.U8:
+		return int64(*(*uint8)(p))
+	case dtype.I16:
+		return int64(*(*int16)(p))
+	case dtype.I32:
+		return int64(*(*int32)(p))
+	case dtype.I64:
+		return *(*int64)(p)
+	case dtype.Bool:
+		return *(*bool)(p)
+	}
+	panic("core: element of " + t.dtype.String())
+}
+
+// Number is a plain number as an operand: it takes the dtype of the tensors it meets, and alone
+// is f32 (or i64 for an integer).
+func Number(e *Env, v float64, i int64, integer bool) *Tensor {
+	t := newTensor(e, dtype.F64, axis.Empty)
+	t.buf = mem.Small(8)
+	t.data = t.buf.Data()
+	t.weak = true
+	if integer {
+		t.dtype = dtype.I64
+		*(*int64)(t.data) = i
+	} else {
+		*(*float64)(t.data) = v
+	}
+	return t
+}
+
+// settle turns a plain number into a scalar of dtype dt (Invalid: its own choice).
+func (t *Tensor) settle(c *call, dt dtype.Type) {
+	if dt == dtype.Invalid {
+		dt = dtype.F32
+		if t.dtype == dtype.I64 {
+			dt = dtype.I64
+		}
+	}
+	if t.dtype == dtype.F64 && !dt.IsFloat() {
+		var met *Tensor
+		for _, x := range c.in {
+			if x != nil && !x.weak {
+				met = x
+				break
+			}
+		}
+		c.fail(fmt.Sprintf("%s is %v but %s is %s", c.param(t), *(*float64)(t.data), c.describe(met), dt),
+			fmt.Sprintf("nothing is promoted silently: %s.cast(\"f32\")", c.param(met)))
+	}
+	t.weak = false
+	if t.dtype == dt {
+		return
+	}
+	f, i := 0.0, int64(0)
+	if t.dtype == dtype.F64 {
+		f = *(*float64)(t.data)
+	} else {
+		i = *(*int64)(t.data)
+		f = float64(i)
+	}
+	if dt.IsInt() && !fits(i, dt) {
+		c.fail(fmt.Sprintf("%s is %d, which %s cannot hold", c.param(t), i, dt), "")
+	}
+	t.dtype = dt
+	put(t.data, dt, f, i)
+}
+
+// fits tells whether the integer dtype holds i.
+func fits(i int64, dt dtype.Type) bool {
+	lo, hi := intRange(dt)
+	return lo <= i && i <= hi
+}
+
+// put stores a number, given both as float and as integer, at p.
+func put(p unsafe.Pointer, dt dtype.Type, f float64, i int64) {
+	switch dt {
+	case dtype.F32:
+		*(*float32)(p) = float32(f)
+	case dtype.F64:
+		*(*float64)(p) = f
+	case dtype.F16:
+		*(*uint16)(p) = dtype.F32ToF16(float32(f))
+	case dtype.BF16:
+		*(*uint16)(p) = dtype.F32ToBF16(float32(f))
+	case dtype.I8, dtype.U8:
+		*(*int8)(p) = int8(i)
+	case dtype.I16:
+		*(*int16)(p) = int16(i)
+	case dtype.I32:
+		*(*int32)(p) = int32(i)
+	case dtype.I64:
+		*(*int64)(p) = i
+	case dtype.Bool:
+		*(*bool)(p) = i != 0
+	}
+}

@@ -1,0 +1,116 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// Full is a tensor of the given axes and sizes filled with one number.
+//
+// Errors: a negative size; a number that the dtype cannot hold.
+//
+// Example:
+//
+//	full(7, row=2, col=3, dtype="i32")
+type Full struct {
+	Value float64    `arg:"value"`
+	Axes  Map[int]   `arg:"axes,rest"`
+	DType dtype.Type `arg:"dtype=f32"`
+}
+
+// Zeros is a tensor of the given axes and sizes filled with 0.
+//
+// Example:
+//
+//	zeros(batch=2, seq=3)
+type Zeros struct {
+	Axes  Map[int]   `arg:"axes,rest"`
+	DType dtype.Type `arg:"dtype=f32"`
+}
+
+// Ones is a tensor of the given axes and sizes filled with 1.
+//
+// Example:
+//
+//	ones({"in": 4}, dtype="f64")
+type Ones struct {
+	Axes  Map[int]   `arg:"axes,rest"`
+	DType dtype.Type `arg:"dtype=f32"`
+}
+
+var (
+	full  = Declare[Full]("full")
+	zeros = Declare[Zeros]("zeros")
+	ones  = Declare[Ones]("ones")
+)
+
+// Names takes the axes as given.
+func (a *Full) Names(p *Plan) { p.Out(given(a.Axes), a.DType) }
+
+// Names takes the axes as given.
+func (a *Zeros) Names(p *Plan) { p.Out(given(a.Axes), a.DType) }
+
+// Names takes the axes as given.
+func (a *Ones) Names(p *Plan) { p.Out(given(a.Axes), a.DType) }
+
+// Sizes takes the sizes as given.
+func (a *Full) Sizes(s *Sizes) { s.take(a.Axes) }
+
+// Sizes takes the sizes as given.
+func (a *Zeros) Sizes(s *Sizes) { s.take(a.Axes) }
+
+// Sizes takes the sizes as given.
+func (a *Ones) Sizes(s *Sizes) { s.take(a.Axes) }
+
+// Eval fills.
+func (a *Full) Eval(c *Ctx) { c.fill(a.Value) }
+
+// Eval fills.
+func (a *Zeros) Eval(c *Ctx) { c.fill(0) }
+
+// Eval fills.
+func (a *Ones) Eval(c *Ctx) { c.fill(1) }
+
+// Zeros is a tensor of zeros in this Env; see the Zeros operation.
+func (e *Env) Zeros(dt dtype.Type, axes Axes, sizes ...int) *Tensor {
+	return zeros.In(e, Zeros{Axes: Map[int]{axes, sizes}, DType: dt})
+}
+
+// given is the axes of a map of sizes, which may be absent: a scalar.
+func given(m Map[int]) Axes {
+	if m.Keys == nil {
+		return axisList()
+	}
+	return m.Keys
+}
+
+// take gives output 0 the sizes of m.
+func (s *Sizes) take(m Map[int]) {
+	for i, n := range m.Values {
+		if n < 0 {
+			s.Fail(fmt.Sprintf("axis %q cannot have size %d", m.Keys.At(i), n), "sizes are 0, 1, 2, …")
+		}
+		s.Set(0, m.Keys.At(i), n)
+	}
+}
+
+// fill sets every element of output 0.
+func (c *Ctx) fill(v float64) {
+	out := c.Out(0)
+	if out.dtype.IsInt() && (v != float64(int64(v)) || !fits(int64(v), out.dtype)) {
+		c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), "choose another dtype")
+	}
+	pointwise(c, out, func(op Op, y []float64, _ *[maxOperands][]float64) {
+		v := 0.0
+		switch a := op.(type) {
+		case *Full:
+			v = a.Value
+		case *Ones:
+			v = 1
+		}
+		for i := range y {
+			y[i] = v
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package core
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// FromLists is a tensor of numbers written out in nested lists, one level per axis. A name per
+// level is given, outermost first; a single number needs none. Without a dtype, integers give
+// i64, True and False bool, anything else f32.
+//
+// Errors: lists of different lengths on one level; more or fewer names than levels; a number that
+// the dtype cannot hold.
+//
+// Example:
+//
+//	tensor([[1, 2], [3, 4]], "row col", dtype="f32")
+type FromLists struct {
+	Data  Nested     `arg:"data"`
+	Axes  Axes       `arg:"axes?"`
+	DType dtype.Type `arg:"dtype?"`
+}
+
+var fromLists = Declare[FromLists]("tensor")
+
+// FromFloats is a tensor in this Env with the given values, in the order of the axes.
+func (e *Env) FromFloats(dt dtype.Type, values []float64, axes Axes, sizes ...int) *Tensor {
+	return fromLists.In(e, FromLists{Data: Nested{Sizes: sizes, Floats: values}, Axes: axes, DType: dt})
+}
+
+// FromInts is a tensor in this Env with the given values, in the order of the axes.
+func (e *Env) FromInts(dt dtype.Type, values []int64, axes Axes, sizes ...int) *Tensor {
+	return fromLists.In(e, FromLists{Data: Nested{Sizes: sizes, Ints: values}, Axes: axes, DType: dt})
+}
+
+// Names pairs axes and levels.
+func (a *FromLists) Names(p *Plan) {
+	axes := a.Axes
+	if axes == nil {
+		axes = axisList()
+	}
+	if axes.Len() > maxRank {
+		p.Fail(fmt.Sprintf("got %d axes, want at most %d", axes.Len(), maxRank), "")
+	}
+	p.Out(axes, a.dtype())
+}
+
+// dtype is the dtype asked for, or the one the numbers suggest.
+func (a *FromLists) dtype() dtype.Type {
+	switch {
+	case a.DType != dtype.Invalid:
+		return a.DType
+	case a.Data.Ints != nil:
+		return dtype.I64
+	case a.Data.Bools != nil:
+		return dtype.Bool
+	}
+	return dtype.F32
+}
+
+// Sizes takes the lengths of the lists. What the numbers are is not part of the plan, so whether
+// names and levels agree is looked at here.
+func (a *FromLists) Sizes(s *Sizes) {
+	out := s.c.outs[0]
+	if n := len(a.Data.Sizes); n != out.Rank() {
+		s.Fail(fmt.Sprintf("the lists are nested %d deep but %d axes are named", n, out.Rank()),
+			`name one axis per level: tensor([[1, 2], [3, 4]], "row col")`)
+	}
+	copy(out.sizes, a.Data.Sizes)
+	out.dtype = a.dtype() // a plan made for integers may be used for floats
+}
+
+// Eval copies the numbers.
+func (a *FromLists) Eval(c *Ctx) {
+	out := c.Out(0)
+	switch {
+	case out.Len() == 0:
+	case a.Data.Bools != nil:
+		ints := make([]int64, len(a.Data.Bools))
+		for i, b := range a.Data.Bools {
+			if b {
+				ints[i] = 1
+			}
+		}
+		scatter(out.data, out.dtype, ints)
+	case a.Data.Ints != nil:
+		if out.dtype.IsInt() {
+			for _, v := range a.Data.Ints {
+				if !fits(v, out.dtype) {
+					c.Fail(fmt.Sprintf("%s cannot hold %d", out.dtype, v), "choose another dtype")
+				}
+			}
+		}
+		scatter(out.data, out.dtype, a.Data.Ints)
+	default:
+		if out.dtype.IsInt() {
+			for _, v := range a.Data.Floats {
+				if v != math.Trunc(v) || !fits(int64(v), out.dtype) {
+					c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), `give dtype="f32", or round first`)
+				}
+			}
+		}
+		scatter(out.data, out.dtype, a.Data.Floats)
+	}
+}

@@ -1,0 +1,48 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/fucina-go/fucina/kernels/num"
+)
+
+// Max is the greatest element along the named axes; without names, of all.
+//
+// Shape: x[a, b, c] → y[a, c] for max("b").
+// Numerics: NaN if any element is NaN.
+//
+// Errors: an axis of size 0, of which there is no greatest element.
+//
+// Example:
+//
+//	tensor([[1, 5], [3, 4]], "row col").max("col")
+type Max struct{ Reduce }
+
+var maxOp = Declare[Max]("max")
+
+// Max is the greatest along the named axes, of all elements if none is named.
+func (x *Tensor) Max(axes ...string) *Tensor { return maxOp.Call(Max{Reduce{X: x, Axes: some(axes)}}) }
+
+// Names drops the axes.
+func (a *Max) Names(p *Plan) { a.keeps(p, a.X.dtype) }
+
+// Sizes insists on something to choose from.
+func (a *Max) Sizes(s *Sizes) { s.notEmpty(a.X, a.reduced()) }
+
+// notEmpty insists that the named axes of t have elements.
+func (s *Sizes) notEmpty(t *Tensor, names Axes) {
+	for _, n := range names.Names() {
+		if t.Size(n) == 0 {
+			s.Fail("axis "+quoted([]string{n})+" of "+s.Describe(t)+" is empty", "there is nothing to choose from")
+		}
+	}
+}
+
+// F32 is the f32 kernel.
+func (*Max) F32(x []float32) float32 { return num.Max(x) }
+
+// F64 is the f64 kernel.
+func (*Max) F64(x []float64) float64 { return num.Max(x) }
+
+// I64 is the integer kernel.
+func (*Max) I64(x []int64) int64 { return slices.Max(x) }

@@ -1,0 +1,29 @@
+package core
+
+import "github.com/fucina-go/fucina/kernels/num"
+
+// Mean is the arithmetic mean along the named axes; without names, of all elements.
+//
+// Shape: x[a, b, c] → y[a, c] for mean("b").
+// Numerics: the sum as in sum, divided once. The mean of nothing is NaN.
+//
+// Errors: integers (cast them first).
+//
+// Example:
+//
+//	tensor([[1, 2], [3, 4]], "row col", dtype="f32").mean("col")
+type Mean struct{ Reduce }
+
+var mean = Declare[Mean]("mean")
+
+// Mean averages along the named axes, all of them if none is named.
+func (x *Tensor) Mean(axes ...string) *Tensor { return mean.Call(Mean{Reduce{X: x, Axes: some(axes)}}) }
+
+// Names drops the axes.
+func (a *Mean) Names(p *Plan) { a.keeps(p, p.Float(a.X)) }
+
+// F32 is the f32 kernel.
+func (*Mean) F32(x []float32) float32 { return num.Sum(x) / float32(len(x)) }
+
+// F64 is the f64 kernel.
+func (*Mean) F64(x []float64) float64 { return num.Sum(x) / float64(len(x)) }

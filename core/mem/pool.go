@@ -1,0 +1,280 @@
+package mem
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"unsafe"
+	"weak"
+)
+
+const (
+	align     = 64      // bytes; a block begins on a cache line
+	minBlock  = 512     // bytes of the smallest class
+	slabBytes = 1 << 20 // small blocks are cut from slabs of this size
+	slabLimit = 1 << 17 // blocks up to this size come from slabs
+	perOctave = 4       // size classes between two powers of two: at most 25 % is lost
+	calmBytes = 64 << 20
+)
+
+// block is memory outside the Go heap, owned by exactly one of: a Buffer, a Pool's free list,
+// the depot.
+type block struct {
+	ptr   unsafe.Pointer
+	size  int
+	class int
+	uses  uint32 // how often it was given back; tells a late clean-up that it comes too late
+	raw   []byte // the whole mapping, when the block is one; nil for a piece of a slab
+}
+
+// holding is how a pool knows a block that is in use. A strong reference costs nothing; under
+// pressure it becomes a weak one, so that the collector shows which buffers nobody holds.
+type holding struct {
+	strong *Buffer
+	weak   weak.Pointer[Buffer]
+	block  *block
+}
+
+// Pool hands out buffers by size class, the last freed first, so that the next operation of a
+// size works on the same warm addresses. It belongs to one interpreter; its methods may still
+// be called from several goroutines, because shared buffers are released anywhere.
+type Pool struct {
+	mu     sync.Mutex
+	free   [][]*block // by class, last freed on top
+	live   []holding
+	inUse  int64 // bytes in blocks held by buffers
+	cached int64 // bytes in free blocks
+	peak   int64
+	calm   int64 // no collection below this many bytes in use
+	limit  int64 // bytes; 0 is none
+	closed bool
+
+	// BeforeCollect runs before a collection that the pool starts, outside its lock; the owner
+	// lets go there of what it holds only for book-keeping.
+	BeforeCollect func()
+}
+
+// LimitError says that a request would exceed the pool's budget even after a collection.
+type LimitError struct {
+	Want, InUse, Limit int64 // bytes
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("out of tensor memory: %s more on top of %s in use exceed the limit of %s",
+		Bytes(e.Want), Bytes(e.InUse), Bytes(e.Limit))
+}
+
+// Bytes writes a number of bytes in the unit a person would choose.
+func Bytes(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// NewPool returns an empty pool with a budget of limit bytes in use; 0 is no budget.
+func NewPool(limit int64) *Pool { return &Pool{limit: limit, calm: calmBytes} }
+
+// class is the size class of n bytes and the bytes of its blocks.
+func class(n int) (index, size int) {
+	if n <= minBlock {
+		return 0, minBlock
+	}
+	octave := bits.Len(uint(n-1)) - 1 // 2^octave < n ≤ 2^(octave+1)
+	step := 1 << octave / perOctave
+	k := (n - 1<<octave + step - 1) / step
+	return (octave-9)*perOctave + k, 1<<octave + k*step
+}
+
+// Get returns a buffer of size bytes with one holder. Its bytes are whatever the last holder
+// left, except in Go memory. The error is a *LimitError or what the operating system said.
+func (p *Pool) Get(size int) (*Buffer, error) {
+	if size <= SmallBytes {
+		return Small(size), nil
+	}
+	c, bytes := class(size)
+	n := int64(bytes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inUse+n > p.calm || p.limit > 0 && p.inUse+n > p.limit {
+		p.collect()
+		if p.limit > 0 && p.inUse+n > p.limit {
+			return nil, &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
+		}
+	}
+	blk, err := p.take(c, bytes)
+	if err != nil {
+		return nil, err
+	}
+	b := &Buffer{ptr: blk.ptr, size: size, home: p, block: blk, slot: len(p.live)}
+	b.refs.Store(1)
+	p.live = append(p.live, holding{strong: b, block: blk})
+	p.inUse += n
+	p.peak = max(p.peak, p.inUse)
+	return b, nil
+}
+
+// take finds a free block of the class or makes one. The lock is held.
+func (p *Pool) take(c, bytes int) (*block, error) {
+	if c < len(p.free) {
+		if l := p.free[c]; len(l) > 0 {
+			blk := l[len(l)-1]
+			p.free[c] = l[:len(l)-1]
+			p.cached -= int64(blk.size)
+			return blk, nil
+		}
+	}
+	if p.cached > 0 && p.inUse+p.cached+int64(bytes) > p.calm {
+		p.dropCached() // sizes changed: what was cached for the old ones would only add up
+	}
+	return depot.get(c, bytes)
+}
+
+// put gives the block of a buffer without holders back.
+func (p *Pool) put(b *Buffer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.unlink(b.slot)
+	}
+	p.reuse(b.block)
+	b.block, b.ptr = nil, nil
+}
+
+// unlink takes entry i out of the live list. The lock is held.
+func (p *Pool) unlink(i int) {
+	last := len(p.live) - 1
+	if i != last {
+		p.live[i] = p.live[last]
+		if b := p.live[i].buffer(); b != nil {
+			b.slot = i
+		}
+	}
+	p.live[last] = holding{}
+	p.live = p.live[:last]
+}
+
+func (h *holding) buffer() *Buffer {
+	if h.strong != nil {
+		return h.strong
+	}
+	return h.weak.Value()
+}
+
+// reuse puts a block that nobody holds on its free list. The lock is held.
+func (p *Pool) reuse(blk *block) {
+	p.inUse -= int64(blk.size)
+	blk.uses++
+	if p.closed {
+		depot.put(blk)
+		return
+	}
+	for len(p.free) <= blk.class {
+		p.free = append(p.free, nil)
+	}
+	p.free[blk.class] = append(p.free[blk.class], blk)
+	p.cached += int64(blk.size)
+}
+
+// Collect runs the garbage collector and takes back every block whose buffer nobody can reach.
+func (p *Pool) Collect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.collect()
+}
+
+// collect is Collect with the lock held; it lets go of the lock while the collector runs. Weak
+// pointers are nil as soon as the collection is over, so nothing has to be waited for and the
+// outcome does not hang on when clean-ups run.
+func (p *Pool) collect() {
+	for i := range p.live {
+		if h := &p.live[i]; h.strong != nil {
+			h.weak, h.strong = weak.Make(h.strong), nil
+		}
+	}
+	p.mu.Unlock()
+	if p.BeforeCollect != nil {
+		p.BeforeCollect()
+	}
+	runtime.GC()
+	p.mu.Lock()
+	for i := len(p.live) - 1; i >= 0; i-- {
+		if h := p.live[i]; h.buffer() == nil {
+			p.unlink(i)
+			p.reuse(h.block)
+		}
+	}
+	p.calm = max(calmBytes, 2*p.inUse)
+}
+
+// dropCached gives the free blocks to the depot. The lock is held.
+func (p *Pool) dropCached() {
+	for c, l := range p.free {
+		for _, blk := range l {
+			depot.put(blk)
+		}
+		clear(l)
+		p.free[c] = l[:0]
+	}
+	p.cached = 0
+}
+
+// Close gives the free blocks to the rest of the process. Buffers still held stay valid; their
+// blocks follow when they are released or when the collector finds them unreachable.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.dropCached()
+	p.closed = true
+	for _, h := range p.live {
+		if b := h.buffer(); b != nil {
+			runtime.AddCleanup(b, p.orphaned, orphan{h.block, h.block.uses})
+		} else {
+			p.reuse(h.block)
+		}
+	}
+	p.live = nil
+}
+
+// orphan is a block that a buffer held when its pool was closed.
+type orphan struct {
+	block *block
+	uses  uint32
+}
+
+func (p *Pool) orphaned(o orphan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.block.uses == o.uses {
+		p.reuse(o.block)
+	}
+}
+
+// SetLimit changes the budget, in bytes; 0 is none.
+func (p *Pool) SetLimit(limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = limit
+}
+
+// Stats are the pool's figures, in bytes but for Buffers.
+type Stats struct {
+	InUse, Cached, Peak, Limit int64
+	Buffers                    int // buffers of the pool that are held, or not yet known to be garbage
+}
+
+// Stats reports the pool's figures.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{InUse: p.inUse, Cached: p.cached, Peak: p.peak, Limit: p.limit, Buffers: len(p.live)}
+}

@@ -1,0 +1,165 @@
+package mem
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func get(t testing.TB, p *Pool, size int) *Buffer {
+	t.Helper()
+	b, err := p.Get(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestClasses(t *testing.T) {
+	last, lastSize := -1, 0
+	for n := SmallBytes + 1; n < 1<<22; n += 1 + n/97 {
+		c, size := class(n)
+		if size < n || size%align != 0 || n > minBlock && size > n+n/4 {
+			t.Fatalf("%d bytes get a block of %d", n, size)
+		}
+		if c < last || c == last && size != lastSize || c > last && size <= lastSize {
+			t.Fatalf("%d bytes: class %d of %d bytes after class %d of %d", n, c, size, last, lastSize)
+		}
+		last, lastSize = c, size
+	}
+}
+
+func TestSameAddress(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	for _, floats := range []int{256, 4 << 10, 64 << 10, 1 << 20, 4 << 20} {
+		a := get(t, p, 4*floats)
+		at := a.Data()
+		a.Release()
+		b := get(t, p, 4*floats)
+		if b.Data() != at {
+			t.Errorf("%d floats: freed %p, got %p", floats, at, b.Data())
+		}
+		b.Release()
+	}
+	if s := p.Stats(); s.InUse != 0 || s.Buffers != 0 {
+		t.Errorf("outstanding: %+v", s)
+	}
+}
+
+func TestCollectTakesBackGarbage(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	kept := get(t, p, 1<<20)
+	for range 10 {
+		get(t, p, 1<<20) // dropped, never released
+	}
+	p.Collect()
+	if s := p.Stats(); s.Buffers != 1 {
+		t.Fatalf("after a collection: %+v, want one buffer", s)
+	}
+	kept.Release()
+	runtime.KeepAlive(kept)
+}
+
+func TestPressureBoundsGarbage(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	for range 400 {
+		get(t, p, 1<<20)
+	}
+	if s := p.Stats(); s.Peak > 96<<20 {
+		t.Fatalf("peak of %s with nothing held", Bytes(s.Peak))
+	}
+}
+
+func TestLimit(t *testing.T) {
+	p := NewPool(8 << 20)
+	defer p.Close()
+	var held []*Buffer
+	for i := 0; ; i++ {
+		b, err := p.Get(1 << 20)
+		if err != nil {
+			var limit *LimitError
+			if !errors.As(err, &limit) || i != 8 {
+				t.Fatalf("after %d MiB: %v", i, err)
+			}
+			break
+		}
+		held = append(held, b)
+	}
+	held[0].Release()
+	get(t, p, 1<<20).Release()
+	held = held[1:]
+	runtime.KeepAlive(held)
+	for range 100 { // garbage never makes the limit fail
+		get(t, p, 1<<20)
+		held = nil
+	}
+}
+
+func TestPoolProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := NewPool(0)
+		defer p.Close()
+		var held []*Buffer
+		var bytes int64
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if len(held) > 0 && rapid.Bool().Draw(t, "free") {
+				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
+				_, size := class(held[i].Size())
+				bytes -= int64(size)
+				held[i].Release()
+				held = append(held[:i], held[i+1:]...)
+			} else {
+				b, err := p.Get(rapid.IntRange(SmallBytes+1, 1<<18).Draw(t, "size"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, size := class(b.Size())
+				bytes += int64(size)
+				held = append(held, b)
+			}
+			if rapid.IntRange(0, 20).Draw(t, "collect") == 0 {
+				p.Collect()
+			}
+			seen := map[any]bool{}
+			for _, b := range held {
+				if seen[b.Data()] {
+					t.Fatal("two buffers at one address")
+				}
+				seen[b.Data()] = true
+			}
+			if s := p.Stats(); s.InUse != bytes || s.Buffers != len(held) {
+				t.Fatalf("%+v, want %d bytes in %d buffers", s, bytes, len(held))
+			}
+		}
+		runtime.KeepAlive(held)
+	})
+}
+
+func TestClosedPoolGivesBack(t *testing.T) {
+	p := NewPool(0)
+	a, b := get(t, p, 1<<20), get(t, p, 1<<20)
+	p.Close()
+	a.Release()
+	runtime.KeepAlive(b)
+	b = nil
+	for range 50 {
+		runtime.GC()
+		if p.Stats().InUse == 0 {
+			return
+		}
+	}
+	t.Fatalf("%+v after close, release and collection", p.Stats())
+}
+
+func BenchmarkGetRelease(b *testing.B) {
+	p := NewPool(0)
+	for b.Loop() {
+		x, _ := p.Get(4096)
+		x.Release()
+	}
+}

@@ -1,0 +1,31 @@
+package core
+
+// Neg is -x, element by element.
+//
+// Shape: x[axes] → y[axes]. Integers wrap around: the least one stays.
+//
+// Example:
+//
+//	tensor([1, -2], "a").neg()
+type Neg struct{ Unary }
+
+var neg = Declare[Neg]("neg")
+
+// Neg is -x; see the Neg operation.
+func (x *Tensor) Neg() *Tensor { return neg.Call(Neg{Unary{x}}) }
+
+// F32 is the f32 kernel.
+func (*Neg) F32(y, x []float32) { negate(y, x) }
+
+// F64 is the f64 kernel.
+func (*Neg) F64(y, x []float64) { negate(y, x) }
+
+// I64 is the integer kernel.
+func (*Neg) I64(y, x []int64) { negate(y, x) }
+
+func negate[T number](y, x []T) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] = -x[i]
+	}
+}

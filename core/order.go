@@ -1,0 +1,42 @@
+package core
+
+import "fmt"
+
+// Order puts the axes into the given order, of which every axis must be named. It is a view: only
+// strides change.
+//
+// Shape: x[a, b, c] → y[c, a, b] for order("c a b").
+//
+// Errors: an axis that x lacks; an axis of x that is missing from the list.
+//
+// Example:
+//
+//	zeros(row=2, col=3).order("col row")
+type Order struct {
+	X    *Tensor `arg:"x"`
+	Axes Axes    `arg:"axes"`
+}
+
+var order = Declare[Order]("order")
+
+// Order puts the axes into the order that names writes, separated by spaces.
+func (x *Tensor) Order(names string) *Tensor { return order.Call(Order{X: x, Axes: axisList(names)}) }
+
+// Names insists on a permutation.
+func (a *Order) Names(p *Plan) {
+	p.NeedAll(a.X, a.Axes)
+	if rest := a.X.axes.Without(a.Axes); rest.Len() > 0 {
+		p.Fail(fmt.Sprintf("%s is missing from the order %q of %s", quoted(rest.Names()), a.Axes, p.Describe(a.X)),
+			fmt.Sprintf("name every axis: %q", a.Axes.Append(a.X.axes)))
+	}
+	p.Out(a.Axes, a.X.dtype)
+}
+
+// View permutes the strides.
+func (a *Order) View(v *View) bool {
+	for k, name := range a.Axes.Names() {
+		v.Stride(k, a.X.strides[a.X.axes.Index(name)])
+	}
+	v.Alias(a.X, 0)
+	return true
+}

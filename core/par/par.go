@@ -1,0 +1,112 @@
+// Package par runs loops on the worker goroutines of the process.
+//
+// It holds Split, the one way to run work in parallel, the worker set behind it
+// and Control, which limits a caller's workers and stops its work. It knows
+// nothing of tensors: what a chunk means, and that chunks write to different
+// places, is the caller's business.
+//
+// There is one worker set per process and one job at a time owns it. A caller
+// that does not get it, among them every Split inside a Split, runs its own
+// work alone, so the result of a Split never depends on who else is busy.
+package par
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// maxWorkers bounds the goroutines that run one job, the caller included.
+const maxWorkers = 256
+
+// Control limits and stops the work of one caller. The zero Control, like a
+// nil one, uses the default number of workers.
+type Control struct {
+	// Workers is the number of goroutines that may run a job, the caller
+	// included: 1 runs everything in the caller, 0 stands for GOMAXPROCS as it
+	// was when the process first used a worker; at most 256. It must not change
+	// while a Split is running.
+	Workers int
+
+	stop atomic.Bool
+}
+
+// Stop makes every running and every later Split with this Control return
+// false as soon as the chunks already begun have ended. It may be called from
+// any goroutine.
+func (c *Control) Stop() { c.stop.Store(true) }
+
+// Reset undoes Stop.
+func (c *Control) Reset() { c.stop.Store(false) }
+
+// Stopped reports whether Stop was called since the last Reset.
+func (c *Control) Stopped() bool { return c != nil && c.stop.Load() }
+
+var shared = sync.OnceValue(func() *set { return newSet(runtime.GOMAXPROCS(0)) })
+
+// Split calls f on consecutive ranges [lo, hi) that together cover [0, n) once.
+// Every lo is a multiple of grain and every range but the last has grain
+// elements (a multiple of that where there would be more than 2³² ranges); a
+// grain below 1 counts as 1. Ranges run in any order and at the same time, so
+// they must write to different places. A range should take no more than 200 µs,
+// because collection and Stop wait for it, and no less than some 10 µs, because
+// handing it out costs up to 1 µs.
+//
+// Split returns when no range is running any more: true if all ranges ran,
+// false if ctl was stopped before. If f panics, the ranges not yet begun are
+// left out and Split panics with the same value; a runtime.Error from another
+// goroutine comes as a *WorkerError, which keeps that goroutine's stack.
+func Split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
+	grain = max(grain, 1)
+	if n <= grain {
+		return alone(ctl, n, grain, f)
+	}
+	return shared().split(ctl, n, grain, f)
+}
+
+// alone runs every chunk in the caller.
+func alone(ctl *Control, n, grain int, f func(lo, hi int)) bool {
+	for lo := 0; lo < n; {
+		if ctl.Stopped() {
+			return false
+		}
+		hi := n
+		if n-lo > grain {
+			hi = lo + grain
+		}
+		call(f, lo, hi)
+		lo = hi
+	}
+	return true
+}
+
+// call is the only place that calls f. Its prologue is where the collector can
+// stop a goroutine whose f runs nothing but assembly.
+//
+//go:noinline
+func call(f func(lo, hi int), lo, hi int) { f(lo, hi) }
+
+// split is Split for more than one chunk.
+func (s *set) split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
+	s.callers.Add(1)
+	defer s.callers.Add(-1)
+
+	workers := s.procs
+	if ctl != nil && ctl.Workers > 0 {
+		workers = ctl.Workers
+	}
+	workers = min(workers, maxWorkers)
+	if workers == 1 || s.crowded() || !s.owned.CompareAndSwap(false, true) {
+		return alone(ctl, n, grain, f)
+	}
+	for uint64(n-1)/uint64(grain) >= math.MaxUint32 { // the claim word counts chunks in 32 bits
+		grain *= 2
+	}
+	j := job{ctl: ctl, n: n, grain: grain, chunks: (n-1)/grain + 1, f: f}
+	fail, all := s.run(j, min(workers, j.chunks)-1)
+	if fail != nil {
+		panic(fail.value)
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+package par
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// A set is a group of worker goroutines that serve one job at a time.
+//
+// The whole protocol between the caller and the workers is in two words.
+// claims holds the number of helpers the job admits (high half) and of chunks
+// nobody has claimed (low half); taking a chunk is one compare-and-swap.
+// pending counts the chunks that have not ended. A claimed chunk keeps pending
+// above zero, and the caller leaves only at zero: so whoever holds a claim may
+// read the plain fields of job, and nobody else ever does. A worker that comes
+// late fails to claim, or claims a chunk of the next job, which is as good.
+type set struct {
+	procs   int // processors the process may use
+	owned   atomic.Bool
+	workers []*worker // grown by the owner only
+
+	job  job
+	cut  atomic.Bool // some chunk of the job was left out
+	fail atomic.Pointer[failure]
+	wake parker // the owner, waiting for pending to reach zero
+
+	_       [64]byte
+	claims  atomic.Uint64
+	_       [64]byte
+	pending atomic.Int64
+	_       [64]byte
+	callers atomic.Int64 // split calls in progress
+}
+
+type job struct {
+	ctl              *Control
+	n, grain, chunks int
+	f                func(lo, hi int)
+}
+
+type worker struct {
+	index int
+	wake  parker
+}
+
+// caller is the index under which the owner claims: every job admits it.
+const caller = -1
+
+func newSet(procs int) *set {
+	return &set{procs: procs, wake: newParker()}
+}
+
+// crowded reports that the callers alone can keep every processor busy: then
+// nobody should spin, and a new job gains nothing from workers.
+func (s *set) crowded() bool { return s.callers.Load() >= int64(s.procs) }
+
+// run executes j with up to helpers workers and gives the set back. The caller
+// must own the set. It returns the first failure in a worker and whether all
+// chunks ran; a panic of f in the caller itself goes straight through.
+func (s *set) run(j job, helpers int) (fail *failure, all bool) {
+	for len(s.workers) < helpers {
+		w := &worker{index: len(s.workers), wake: newParker()}
+		s.workers = append(s.workers, w)
+		go s.serve(w)
+	}
+	s.job = j
+	s.cut.Store(false)
+	s.fail.Store(nil)
+	s.pending.Store(int64(j.chunks))
+	s.claims.Store(uint64(helpers)<<32 | uint64(j.chunks))
+	for _, w := range s.workers[:helpers] {
+		w.wake.unpark()
+	}
+	defer func() {
+		s.drop()
+		s.wake.await(s, s.ended)
+		fail, all = s.fail.Load(), !s.cut.Load()
+		s.job = job{}
+		s.owned.Store(false)
+	}()
+	for {
+		left, ok := s.claim(caller)
+		if !ok {
+			return
+		}
+		// Counted before it runs: if f panics, only the workers' chunks are to be waited for.
+		s.pending.Add(-1)
+		if !s.chunk(left) {
+			return
+		}
+	}
+}
+
+func (s *set) ended() bool { return s.pending.Load() == 0 }
+
+// open reports whether the goroutine of that index could claim a chunk.
+func (s *set) open(index int) bool {
+	c := s.claims.Load()
+	return uint32(c) > 0 && index < int(c>>32)
+}
+
+// claim takes a chunk and returns how many were unclaimed before.
+func (s *set) claim(index int) (left int, ok bool) {
+	for {
+		c := s.claims.Load()
+		if uint32(c) == 0 || index >= int(c>>32) {
+			return 0, false
+		}
+		if s.claims.CompareAndSwap(c, c-1) {
+			return int(uint32(c)), true
+		}
+	}
+}
+
+// chunk runs the chunk claimed when left were unclaimed, or leaves it and all
+// unclaimed ones out and returns false if the job was stopped.
+func (s *set) chunk(left int) bool {
+	j := &s.job
+	if j.ctl.Stopped() {
+		s.cut.Store(true)
+		s.drop()
+		return false
+	}
+	lo := (j.chunks - left) * j.grain
+	hi := j.n
+	if j.n-lo > j.grain {
+		hi = lo + j.grain
+	}
+	call(j.f, lo, hi)
+	return true
+}
+
+// drop leaves out all unclaimed chunks. Only the owner and holders of a claim
+// may call it: anybody else could hit the next job.
+func (s *set) drop() {
+	if left := uint32(s.claims.Swap(0)); left > 0 {
+		s.cut.Store(true)
+		s.pending.Add(-int64(left))
+	}
+}
+
+// serve is the life of a worker.
+func (s *set) serve(w *worker) {
+	open := func() bool { return s.open(w.index) }
+	for {
+		w.wake.await(s, open)
+		if left, ok := s.claim(w.index); ok {
+			s.help(w, left)
+		}
+	}
+}
+
+// help runs one claimed chunk in worker w and hands a panic to the owner.
+func (s *set) help(w *worker, left int) {
+	returned := false
+	defer func() {
+		if !returned {
+			v := recover()
+			if v == nil { // f called runtime.Goexit: this goroutine is lost
+				go s.serve(w)
+			}
+			s.fail.CompareAndSwap(nil, newFailure(v))
+			s.drop()
+		}
+		if s.pending.Add(-1) == 0 {
+			s.wake.unpark()
+		}
+	}()
+	s.chunk(left)
+	returned = true
+}
+
+// failure is what ended a chunk in a worker: the value to panic with.
+type failure struct{ value any }
+
+var errGoexit = errors.New("par: the function of a Split called runtime.Goexit in a worker")
+
+func newFailure(v any) *failure {
+	switch v := v.(type) {
+	case nil:
+		return &failure{errGoexit}
+	case runtime.Error:
+		return &failure{&WorkerError{Err: v, Stack: debug.Stack()}}
+	default:
+		return &failure{v}
+	}
+}
+
+// WorkerError is a runtime.Error that stopped a worker, with the stack of that
+// worker, which the panic in the caller would otherwise not show.
+type WorkerError struct {
+	Err   runtime.Error
+	Stack []byte
+}
+
+// Error returns the message of Err followed by the worker's stack.
+func (e *WorkerError) Error() string { return fmt.Sprintf("%v\n\nin a worker:\n%s", e.Err, e.Stack) }
+
+// Unwrap returns Err.
+func (e *WorkerError) Unwrap() error { return e.Err }
+
+// RuntimeError marks WorkerError as a runtime.Error, as the error it wraps.
+func (e *WorkerError) RuntimeError() {}

@@ -1,0 +1,322 @@
+package core
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// call is the frame of one operation in progress. Frames are reused.
+type call struct {
+	env   *Env
+	info  *Info
+	op    Op
+	plan  *Plan
+	in    []*Tensor // tensor operands in field order; nil where one was left out
+	outs  []*Tensor
+	tmp   []*Tensor // scratch of Eval, freed at the end
+	state []*Tensor // what Eval saved for the gradient
+	inA   [6]*Tensor
+	outA  [2]*Tensor
+	ctx   Ctx
+	size  Sizes
+}
+
+// Call runs the operation on the arguments a and returns its only, or first, output.
+func (d *Decl[T]) Call(a T) *Tensor {
+	return d.In(nil, a)
+}
+
+// In is Call in a given Env, for operations that may have no operand to tell it.
+func (d *Decl[T]) In(env *Env, a T) *Tensor {
+	var out [1]*Tensor
+	return d.Run(env, d.op(&a), out[:0])[0]
+}
+
+// All is Call for an operation with several outputs.
+func (d *Decl[T]) All(a T) []*Tensor {
+	return d.Run(nil, d.op(&a), nil)
+}
+
+// Run is the room every operation passes: operands are checked, the plan is found, sizes are
+// settled, outputs come from the pool, the operation is evaluated and, if an operand is tracked,
+// recorded. The outputs are appended to out. env may be nil: the
+// Env is then that of the first operand that has one. Misuse panics with an *Error, a stopped
+// kernel with *Canceled; either way nothing made on the way is left behind.
+func (i *Info) Run(env *Env, op Op, out []*Tensor) []*Tensor {
+	env = i.envOf(env, op)
+	if env == nil {
+		env = commons.take()
+		defer commons.put(env)
+	}
+	c := env.enter(i, op)
+	done := false
+	defer func() {
+		if !done {
+			c.abandon()
+		}
+	}()
+	out = c.run(out)
+	done = true
+	env.leave(c)
+	runtime.KeepAlive(op)
+	return out
+}
+
+func (c *call) run(out []*Tensor) []*Tensor {
+	c.gather()
+	if comp, ok := c.op.(Composer); ok {
+		c.findPlan() // the rule by names speaks first, in the words of this operation
+		return append(out, comp.Compose())
+	}
+	c.plan = c.findPlan()
+	viewed := c.makeOutputs()
+	if Is[InPlace](c.info) {
+		c.checkInPlace()
+	}
+	if !viewed && !c.env.shapeOnly {
+		c.ctx.c = c
+		c.op.(Evaluator).Eval(&c.ctx)
+		c.checkStop()
+	}
+	for _, t := range c.tmp {
+		t.buf.Release()
+	}
+	c.tmp = c.tmp[:0]
+	c.record()
+	for _, t := range c.outs {
+		if c.env.shared {
+			t.env = nil
+		} else if t != c.in0() {
+			c.env.own(t)
+		}
+	}
+	return append(out, c.outs...)
+}
+
+// in0 is the first operand, which operations in place return.
+func (c *call) in0() *Tensor {
+	if len(c.in) > 0 {
+		return c.in[0]
+	}
+	return nil
+}
+
+// envOf settles in which Env the operation runs; nil if the operands are shared by all.
+func (i *Info) envOf(env *Env, op Op) *Env {
+	var first *Tensor
+	pick := func(t *Tensor) {
+		if t == nil || t.env == nil {
+			return
+		}
+		if env == nil {
+			env, first = t.env, t
+		} else if t.env != env {
+			panic(&Error{Op: i.Name, Msg: "operands belong to two interpreters: " + shapeOf(first) + " and " + shapeOf(t),
+				Hint: "share the value first (freeze it in a loaded module, or Tensor.Share from Go)"})
+		}
+	}
+	for _, k := range i.tensors {
+		f := &i.Fields[k]
+		if f.Kind == KindTensors {
+			for _, t := range *(*[]*Tensor)(f.At(op)) {
+				pick(t)
+			}
+			continue
+		}
+		pick(*(**Tensor)(f.At(op)))
+	}
+	return env
+}
+
+func shapeOf(t *Tensor) string {
+	if t == nil {
+		return "this interpreter's"
+	}
+	return t.Shape()
+}
+
+// enter takes a frame for an operation.
+func (e *Env) enter(i *Info, op Op) *call {
+	var c *call
+	if n := len(e.calls); n > 0 {
+		c = e.calls[n-1]
+		e.calls = e.calls[:n-1]
+	} else {
+		c = &call{env: e}
+	}
+	c.info, c.op = i, op
+	c.in, c.outs = c.inA[:0], c.outA[:0]
+	e.busy = append(e.busy, c)
+	return c
+}
+
+// leave gives the frame back, holding nothing.
+func (e *Env) leave(c *call) {
+	e.busy = e.busy[:len(e.busy)-1]
+	c.info, c.op, c.plan = nil, nil, nil
+	clear(c.inA[:])
+	clear(c.outA[:])
+	c.in, c.outs = nil, nil
+	e.calls = append(e.calls, c)
+}
+
+// abandon throws away what a failed operation made and pops its frame and those above it.
+func (c *call) abandon() {
+	inPlace := Is[InPlace](c.info)
+	for _, t := range c.outs {
+		if t != nil && t.buf != nil && !inPlace {
+			t.buf.Release()
+			t.buf, t.data = nil, nil
+		}
+	}
+	for _, t := range append(c.tmp, c.state...) {
+		t.buf.Release()
+	}
+	c.tmp, c.state = nil, nil
+	e := c.env
+	for n := len(e.busy); n > 0; n = len(e.busy) {
+		top := e.busy[n-1]
+		e.leave(top)
+		if top == c {
+			return
+		}
+	}
+}
+
+// gather collects and checks the tensor operands.
+func (c *call) gather() {
+	weak := false
+	for _, k := range c.info.tensors {
+		f := &c.info.Fields[k]
+		if f.Kind == KindTensors {
+			list := *(*[]*Tensor)(f.At(c.op))
+			if len(list) == 0 {
+				c.fail("got no tensors in "+f.Name+", want at least one", "")
+			}
+			c.in = append(c.in, list...)
+			continue
+		}
+		t := *(**Tensor)(f.At(c.op))
+		if t == nil && !f.Optional {
+			c.fail("got no tensor for "+f.Name, "")
+		}
+		c.in = append(c.in, t)
+	}
+	for _, t := range c.in {
+		if t == nil {
+			continue
+		}
+		if t.end != nil {
+			c.fail(fmt.Sprintf("%s (%s) may not be used any more: %s ended it at %s; it was made at %s",
+				c.param(t), t.Shape(), t.end.how, t.end.at, t.made),
+				"return it from the scope, or keep(x) it there")
+		}
+		if t.node != nil && t.buf != nil && t.version != t.buf.Version() {
+			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",
+				c.describe(t), t.made), "take the view again after the change, or change a copy: x.copy().set(…)")
+		}
+		weak = weak || t.weak
+	}
+	if weak {
+		c.adapt()
+	}
+}
+
+// adapt gives plain numbers the dtype of the tensors they meet.
+func (c *call) adapt() {
+	dt := dtype.Invalid
+	for _, t := range c.in {
+		if t != nil && !t.weak {
+			dt = t.dtype
+			break
+		}
+	}
+	for _, t := range c.in {
+		if t != nil && t.weak {
+			t.settle(c, dt)
+		}
+	}
+}
+
+// makeOutputs settles sizes and gives each output its bytes. It reports whether the output is a
+// view and needs no evaluation.
+func (c *call) makeOutputs() (viewed bool) {
+	if _, ok := c.op.(InPlace); ok {
+		c.checkSizes()
+		c.outs = append(c.outs, c.in[0])
+		return false
+	}
+	for i := range c.plan.outs {
+		o := &c.plan.outs[i]
+		t := newTensor(c.env, o.dtype, o.axes)
+		for k, ref := range o.from {
+			t.sizes[k] = -1
+			if ref.operand >= 0 {
+				t.sizes[k] = c.in[ref.operand].sizes[ref.axis]
+			}
+		}
+		c.outs = append(c.outs, t)
+	}
+	c.checkSizes()
+	for _, t := range c.outs {
+		for k, n := range t.sizes {
+			if n < 0 {
+				panic(fmt.Sprintf("core: %s: nothing says the size of %q", c.info.Name, t.axes.At(k)))
+			}
+		}
+		if op, ok := c.op.(Viewer); ok && op.View(&View{c: c, out: t}) {
+			t.view = true
+			return true
+		}
+		if c.env.shapeOnly {
+			t.pack()
+			t.meta = true
+		} else {
+			t.allocate(false)
+		}
+	}
+	return false
+}
+
+func (c *call) checkSizes() {
+	if s, ok := c.op.(Sizer); ok {
+		c.size.c = c
+		s.Sizes(&c.size)
+		return
+	}
+	c.matchSizes(axis.Empty)
+}
+
+// matchSizes insists that axes of one name have one size in all operands, except those listed.
+func (c *call) matchSizes(except *axis.List) {
+	for _, pair := range c.plan.same {
+		a, b := c.in[pair.a.operand], c.in[pair.b.operand]
+		x, y := a.sizes[pair.a.axis], b.sizes[pair.b.axis]
+		if x != y && !except.Has(a.axes.At(pair.a.axis)) {
+			c.sizeConflict(a, b, a.axes.At(pair.a.axis))
+		}
+	}
+}
+
+// checkInPlace refuses a change in place that a gradient would not see.
+func (c *call) checkInPlace() {
+	x := c.in[0]
+	switch {
+	case c.tracked() == 0:
+	case x.Variable() != nil:
+		c.fail(c.describe(x)+" is a variable and may not be changed while gradients are recorded",
+			"change a copy: x.copy(), or update it inside no_grad(fn)")
+	case x.view:
+		c.fail(c.describe(x)+" is a view; its owner would not know that a gradient flows through it",
+			"change the owner: owner.set(v, axis=(start, stop))")
+	}
+}
+
+func (c *call) checkStop() {
+	if c.env.Control.Stopped() {
+		panic(&Canceled{Op: c.info.Name})
+	}
+}

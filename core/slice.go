@@ -1,0 +1,92 @@
+package core
+
+import "fmt"
+
+// Slice is a part of x along the named axes, as Python's x[start:stop:step] along each. It is a
+// view: nothing is copied.
+//
+// Shape: x[…, axis=n, …] → y[…, axis=len(range(start, stop, step)), …]. A range is (start, stop) or
+// (start, stop, step); None stands for the end of the axis, negative places count from it, and
+// places beyond it are clamped. A negative step walks backwards.
+//
+// Errors: an axis that x lacks; a step of 0.
+//
+// Example:
+//
+//	arange(10, "seq").slice(seq=(2, 8, 2))
+type Slice struct {
+	X      *Tensor    `arg:"x"`
+	Ranges Map[Range] `arg:"ranges,rest"`
+}
+
+var sliceOp = Declare[Slice]("slice")
+
+// Slice is the part of x along one axis; see the Slice operation.
+func (x *Tensor) Slice(axis string, start, stop, step int) *Tensor {
+	return sliceOp.Call(Slice{X: x, Ranges: Map[Range]{axisList(axis), []Range{{&start, &stop, &step}}}})
+}
+
+// Names keeps the axes.
+func (a *Slice) Names(p *Plan) {
+	p.NeedAll(a.X, a.Ranges.Keys)
+	p.Out(a.X.axes, a.X.dtype)
+}
+
+// Sizes counts the places of each range.
+func (a *Slice) Sizes(s *Sizes) {
+	for i, name := range a.Ranges.Keys.Names() {
+		r := a.Ranges.Values[i]
+		if r.Step != nil && *r.Step == 0 {
+			s.Fail(fmt.Sprintf("the step along %q is 0", name), "the step of a slice is 1, 2, … or -1, -2, …")
+		}
+		_, _, n := r.indices(a.X.Size(name))
+		s.Set(0, name, n)
+	}
+}
+
+// View moves the start and stretches the strides.
+func (a *Slice) View(v *View) bool {
+	x, skip := a.X, 0
+	for k, name := range x.axes.Names() {
+		stride := x.strides[k]
+		if i := a.Ranges.Keys.Index(name); i >= 0 {
+			start, step, _ := a.Ranges.Values[i].indices(x.sizes[k])
+			skip += start * stride
+			stride *= step
+		}
+		v.Stride(k, stride)
+	}
+	v.Alias(x, skip)
+	return true
+}
+
+// indices is where the range begins on an axis of size n, its step and how many places it has:
+// Python's slice.indices.
+func (r Range) indices(n int) (start, step, count int) {
+	step = 1
+	if r.Step != nil {
+		step = *r.Step
+	}
+	lo, hi := 0, n // the clamping bounds
+	if step < 0 {
+		lo, hi = -1, n-1
+	}
+	place := func(p *int, absent int) int {
+		if p == nil {
+			return absent
+		}
+		at := *p
+		if at < 0 {
+			at += n
+		}
+		return min(max(at, lo), hi)
+	}
+	if step > 0 {
+		start = place(r.Start, lo)
+		stop := place(r.Stop, hi)
+		return start, step, max(0, (stop-start+step-1)/step)
+	}
+	start = place(r.Start, hi)
+	stop := place(r.Stop, lo)
+	return start, step, max(0, (start-stop-step-1)/-step)
+}

@@ -1,0 +1,33 @@
+package core
+
+import "math"
+
+// Sqrt is the square root of x, element by element; NaN below 0.
+//
+// Shape: x[axes] → y[axes]. Numerics: correctly rounded.
+//
+// Errors: integers (cast them first).
+//
+// Example:
+//
+//	tensor([4.0, 2.0], "a").sqrt()
+type Sqrt struct{ Unary }
+
+var sqrt = Declare[Sqrt]("sqrt")
+
+// Sqrt is the square root; see the Sqrt operation.
+func (x *Tensor) Sqrt() *Tensor { return sqrt.Call(Sqrt{Unary{x}}) }
+
+// F32 is the f32 kernel.
+func (*Sqrt) F32(y, x []float32) { squareRoots(y, x) }
+
+// F64 is the f64 kernel.
+func (*Sqrt) F64(y, x []float64) { squareRoots(y, x) }
+
+// squareRoots rounds the f64 root to T, which is the correctly rounded root for f32 too.
+func squareRoots[T float32 | float64](y, x []T) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] = T(math.Sqrt(float64(x[i])))
+	}
+}

@@ -1,0 +1,231 @@
+package core
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/mem"
+)
+
+// Tensor is an array of numbers whose axes have names. It is a handle: views and detached copies
+// share the bytes of the tensor they come from. A Tensor belongs to the Env that made it, or to
+// nobody (weights, frozen values), in which case any Env may read it.
+type Tensor struct {
+	buf     *mem.Buffer
+	data    unsafe.Pointer // the first element; nil for a tensor without data
+	axes    *axis.List
+	sizes   []int
+	strides []int // in elements; 0 along a repeated axis
+	env     *Env
+	node    *Node // what made it, if a gradient flows through it; see node.go
+	end     *ending
+	made    Site
+	slot    int32  // which output of node
+	version uint32 // of buf, when node was set or a gradient saved the tensor
+	dtype   dtype.Type
+	weak    bool // a script's number, which takes its operand's dtype
+	meta    bool // sizes without data, in shape-only mode
+	view    bool // made by an operation that shares its operand's bytes
+	kept    bool // no scope ends it
+	dims    [8]int
+}
+
+// Site is a place in a script.
+type Site struct {
+	File      string
+	Line, Col int32
+}
+
+func (s Site) String() string {
+	if s.Line == 0 {
+		return "outside of a script"
+	}
+	return fmt.Sprintf("%s:%d:%d", s.File, s.Line, s.Col)
+}
+
+// ending tells why a tensor may not be used any more.
+type ending struct {
+	how string // "free()", "the end of scope"
+	at  Site
+}
+
+// newTensor is a handle with room for rank sizes and strides and no bytes yet.
+func newTensor(env *Env, dt dtype.Type, axes *axis.List) *Tensor {
+	t := &Tensor{env: env, dtype: dt, axes: axes}
+	rank := axes.Len()
+	if 2*rank <= len(t.dims) {
+		t.sizes, t.strides = t.dims[:rank:rank], t.dims[rank:2*rank:2*rank]
+	} else {
+		both := make([]int, 2*rank)
+		t.sizes, t.strides = both[:rank:rank], both[rank:]
+	}
+	if env != nil && env.Where != nil {
+		t.made = env.Where()
+	}
+	return t
+}
+
+// pack sets the strides of a dense tensor, the last axis fastest.
+func (t *Tensor) pack() {
+	stride := 1
+	for i := len(t.sizes) - 1; i >= 0; i-- {
+		t.strides[i] = stride
+		stride *= t.sizes[i]
+	}
+}
+
+// allocate gives a dense tensor its bytes; zeroed if asked.
+func (t *Tensor) allocate(zero bool) {
+	t.pack()
+	n, ok := elements(t.sizes)
+	bytes := n * t.dtype.Size()
+	if !ok || bytes/t.dtype.Size() != n {
+		panic(&Error{Op: t.env.opName(), Msg: fmt.Sprintf("%s%s has more elements than memory can hold",
+			t.dtype, shapeText(t.axes, t.sizes))})
+	}
+	t.buf = t.env.get(bytes)
+	t.data = t.buf.Data()
+	if zero && bytes > mem.SmallBytes {
+		clear(unsafe.Slice((*byte)(t.data), bytes))
+	}
+}
+
+func elements(sizes []int) (n int, ok bool) {
+	n, ok = 1, true
+	empty := false
+	for _, s := range sizes {
+		if s == 0 {
+			empty = true
+			continue
+		}
+		if n > (1<<46)/s {
+			ok = false
+			continue
+		}
+		n *= s
+	}
+	if empty {
+		return 0, true
+	}
+	return n, ok
+}
+
+// alias is a handle on the same bytes, belonging to the same Env.
+func (t *Tensor) alias(env *Env, axes *axis.List) *Tensor {
+	v := newTensor(env, t.dtype, axes)
+	v.buf, v.data, v.meta = t.buf, t.data, t.meta
+	if v.buf != nil {
+		v.buf.Retain()
+	}
+	return v
+}
+
+// Axes is the list of axis names, outermost first.
+func (t *Tensor) Axes() *axis.List { return t.axes }
+
+// DType is the element type.
+func (t *Tensor) DType() dtype.Type { return t.dtype }
+
+// Rank is the number of axes.
+func (t *Tensor) Rank() int { return len(t.sizes) }
+
+// Size is the length of the named axis, in elements; -1 if there is no such axis.
+func (t *Tensor) Size(name string) int {
+	if i := t.axes.Index(name); i >= 0 {
+		return t.sizes[i]
+	}
+	return -1
+}
+
+// Sizes is the length of every axis, in the order of Axes.
+func (t *Tensor) Sizes() []int { return append([]int(nil), t.sizes...) }
+
+// Len is the number of elements.
+func (t *Tensor) Len() int {
+	n := 1
+	for _, s := range t.sizes {
+		n *= s
+	}
+	return n
+}
+
+// Env is the environment the tensor belongs to, or nil if it is shared.
+func (t *Tensor) Env() *Env { return t.env }
+
+// Closed tells whether the tensor was freed or its scope has ended.
+func (t *Tensor) Closed() bool { return t.end != nil }
+
+// Shape is dtype and axes as text: "f32[batch=8, seq=128]".
+func (t *Tensor) Shape() string {
+	if len(t.sizes) == 0 {
+		return t.dtype.String()
+	}
+	return t.dtype.String() + shapeText(t.axes, t.sizes)
+}
+
+// dense tells whether the elements lie one after another in the order of the axes.
+func (t *Tensor) dense() bool {
+	want := 1
+	for i := len(t.sizes) - 1; i >= 0; i-- {
+		if t.sizes[i] != 1 && t.strides[i] != want {
+			return false
+		}
+		want *= t.sizes[i]
+	}
+	return true
+}
+
+// Free ends the tensor: its bytes go back to the pool unless a view or a recorded operation
+// still needs them. Using it afterwards is an error that says so. A second Free does nothing.
+func (t *Tensor) Free() { t.close("free()") }
+
+func (t *Tensor) close(how string) {
+	if t.end != nil {
+		return
+	}
+	t.end = &ending{how: how}
+	if t.env != nil && t.env.Where != nil {
+		t.end.at = t.env.Where()
+	}
+	if t.node != nil {
+		t.node.release()
+	}
+	if t.buf != nil {
+		t.buf.Release()
+	}
+	t.buf, t.data, t.node = nil, nil, nil
+}
+
+// Share takes the tensor out of its Env: it may then be read from any Env, is never closed by a
+// scope and keeps its bytes until nobody can reach it.
+func (t *Tensor) Share() *Tensor {
+	t.env = nil
+	return t
+}
+
+// slice views the bytes as elements of T, from the first element to the last one reachable.
+func slice[T any](t *Tensor) []T {
+	span := 1
+	for i, s := range t.sizes {
+		if s == 0 {
+			return nil
+		}
+		if t.strides[i] > 0 {
+			span += (s - 1) * t.strides[i]
+		}
+	}
+	return unsafe.Slice((*T)(t.data), span)
+}
+
+// lowest is how many elements before data the lowest element lies (negative strides).
+func (t *Tensor) lowest() int {
+	n := 0
+	for i, s := range t.sizes {
+		if t.strides[i] < 0 {
+			n -= (s - 1) * t.strides[i]
+		}
+	}
+	return n
+}

@@ -1,0 +1,79 @@
+package core
+
+import (
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// Values is every element in the order of the axes: float64, int64 or bool each.
+func (t *Tensor) Values() []any {
+	t.mustHaveData("values")
+	values := make([]any, 0, t.Len())
+	t.each(func(offset int) { values = append(values, t.element(offset)) })
+	return values
+}
+
+// Float32s is a copy of every element in the order of the axes, as float32.
+func (t *Tensor) Float32s() []float32 {
+	t.mustHaveData("values")
+	values := make([]float32, 0, t.Len())
+	if t.dtype == dtype.F32 && t.dense() {
+		return append(values, slice[float32](t)...)
+	}
+	t.each(func(offset int) {
+		var buf []float32
+		values = append(values, load(t, offset, 0, 1, &buf)[0])
+	})
+	return values
+}
+
+// Int64s is a copy of every element in the order of the axes, as int64.
+func (t *Tensor) Int64s() []int64 {
+	t.mustHaveData("values")
+	values := make([]int64, 0, t.Len())
+	t.each(func(offset int) {
+		var buf []int64
+		values = append(values, load(t, offset, 0, 1, &buf)[0])
+	})
+	return values
+}
+
+// Fill sets the elements of a dense tensor of the runtime's own from float32 values, in the order
+// of the axes.
+func (t *Tensor) Fill(values []float32) { scatter(t.data, t.dtype, values) }
+
+// FillInts is Fill from integers.
+func (t *Tensor) FillInts(values []int64) { scatter(t.data, t.dtype, values) }
+
+func (t *Tensor) mustHaveData(op string) {
+	if t.end != nil {
+		panic(&Error{Op: op, Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
+	}
+	if t.meta {
+		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run"})
+	}
+}
+
+// each calls f with the offset of every element, in elements, in the order of the axes.
+func (t *Tensor) each(f func(offset int)) {
+	if t.Len() == 0 {
+		return
+	}
+	index := make([]int, len(t.sizes))
+	offset := 0
+	for {
+		f(offset)
+		k := len(index) - 1
+		for ; k >= 0; k-- {
+			index[k]++
+			offset += t.strides[k]
+			if index[k] < t.sizes[k] {
+				break
+			}
+			offset -= index[k] * t.strides[k]
+			index[k] = 0
+		}
+		if k < 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package core
+
+import (
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// Pointwise kernels see only contiguous slices of one of three number types: float32 (also for
+// f16 and bf16), float64, int64 (for every integer dtype and bool). What lies otherwise is
+// gathered block by block.
+
+// number is the types kernels compute in.
+type number interface{ float32 | float64 | int64 }
+
+// maxRank is how many axes a tensor may have.
+const maxRank = 16
+
+// blockLen is how many elements are gathered at once.
+const blockLen = 512
+
+// pointGrain is the least number of elements worth a chunk of its own.
+const pointGrain = 8192
+
+// maxOperands is how many operands a pointwise operation may have.
+const maxOperands = 4
+
+// walk is a joint traversal of an output and its operands: nested loops over dims, with
+// neighbouring loops fused where every operand allows it.
+type walk struct {
+	rank    int
+	dims    [maxRank]int
+	strides [maxOperands][maxRank]int
+}
+
+// walkOver aligns the operands' axes with the output's by name.
+func walkOver(w *walk, out *Tensor, ins []*Tensor) {
+	w.rank = 0
+	for k, size := range out.sizes {
+		if size == 1 {
+			continue
+		}
+		r := w.rank
+		w.dims[r] = size
+		fuse := r > 0
+		for i, t := range ins {
+			s := 0
+			if t.axes == out.axes {
+				s = t.strides[k]
+			} else if j := t.axes.Index(out.axes.At(k)); j >= 0 {
+				s = t.strides[j]
+			}
+			w.strides[i][r] = s
+			fuse = fuse && w.strides[i][r-1] == s*size
+		}
+		if fuse {
+			w.dims[r-1] *= size
+			for i := range ins {
+				w.strides[i][r-1] = w.strides[i][r]
+			}
+			continue
+		}
+		w.rank++
+	}
+	if w.rank == 0 {
+		w.rank, w.dims[0] = 1, 1
+		for i := range ins {
+			w.strides[i][0] = 1 // one element: any step will do, and 1 spares a gather
+		}
+	}
+}
+
+// pointwise computes y[i] = f(xs…[i]) for every element of out. R is C or bool, as f yields. f gets
+// the operation, so that it need not be a closure.
+func pointwise[C number, R number | bool](c *Ctx, out *Tensor, f func(op Op, y []R, xs *[maxOperands][]C), ins ...*Tensor) {
+	n := out.Len()
+	if n == 0 {
+		return
+	}
+	var w walk
+	walkOver(&w, out, ins)
+	if n <= pointGrain {
+		runWalk(&w, c.c.op, out, f, ins, 0, n)
+		return
+	}
+	splitWalk(c, w, out, f, ins, n)
+}
+
+func splitWalk[C number, R number | bool](c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor,
+	n int) {
+	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, c.c.op, out, f, ins, lo, hi) })
+}
+
+// runWalk does the elements [lo, hi) of the output, counted in its own order.
+func runWalk[C number, R number | bool](w *walk, op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C),
+	ins []*Tensor, lo, hi int) {
+	var index [maxRank]int
+	var offs [maxOperands]int
+	for k, rest := w.rank-1, lo; k >= 0; k-- {
+		index[k] = rest % w.dims[k]
+		rest /= w.dims[k]
+		for i := range ins {
+			offs[i] += index[k] * w.strides[i][k]
+		}
+	}
+	var gathered [maxOperands][]C
+	var xs [maxOperands][]C
+	var made []R
+	direct := native[R]() == out.dtype
+	last := w.rank - 1
+	for at := lo; at < hi; {
+		n := min(w.dims[last]-index[last], hi-at)
+		whole := true
+		for i, t := range ins {
+			whole = whole && w.strides[i][last] == 1 && native[C]() == t.dtype
+		}
+		if !whole || !direct {
+			n = min(n, blockLen)
+		}
+		for i, t := range ins {
+			xs[i] = load(t, offs[i], w.strides[i][last], n, &gathered[i])
+		}
+		if direct {
+			f(op, unsafe.Slice((*R)(unsafe.Add(out.data, at*out.dtype.Size())), n), &xs)
+		} else {
+			if made == nil {
+				made = make([]R, blockLen)
+			}
+			f(op, made[:n], &xs)
+			store(out, at, made[:n])
+		}
+		at += n
+		index[last] += n
+		for i := range ins {
+			offs[i] += n * w.strides[i][last]
+		}
+		for k := last; k > 0 && index[k] == w.dims[k]; k-- {
+			index[k] = 0
+			index[k-1]++
+			for i := range ins {
+				offs[i] += w.strides[i][k-1] - w.dims[k]*w.strides[i][k]
+			}
+		}
+	}
+}
+
+// native is the dtype stored as T.
+func native[T any]() dtype.Type {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return dtype.F32
+	case float64:
+		return dtype.F64
+	case int64:
+		return dtype.I64
+	case bool:
+		return dtype.Bool
+	}
+	return dtype.Invalid
+}
+
+// load is n elements of t as numbers of C, from offset off in steps of stride: the bytes
+// themselves where they already are that, else gathered into *buf.
+func load[C number](t *Tensor, off, stride, n int, buf *[]C) []C {
+	p := unsafe.Add(t.data, off*t.dtype.Size())
+	if stride == 1 && native[C]() == t.dtype {
+		return unsafe.Slice((*C)(p), n)
+	}
+	if len(*buf) < n {
+		*buf = make([]C, max(n, min(blockLen, 2*n)))
+	}
+	y := (*buf)[:n]
+	switch t.dtype {
+	case dtype.F32:
+		gather[float32](y, p, stride)
+	case dtype.F64:
+		gather[float64](y, p, stride)
+	case dtype.F16:
+		for i := range y {
+			y[i] = C(dtype.F16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
+		}
+	case dtype.BF16:
+		for i := range y {
+			y[i] = C(dtype.BF16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
+		}
+	case dtype.I8:
+		gather[int8](y, p, stride)
+	case dtype.U8, dtype.Bool:
+		gather[uint8](y, p, stride)
+	case dtype.I16:
+		gather[int16](y, p, stride)
+	case dtype.I32:
+		gather[int32](y, p, stride)
+	case dtype.I64:
+		gather[int64](y, p, stride)
+	}
+	return y
+}
+
+func gather[T float32 | float64 | int8 | uint8 | int16 | int32 | int64, C number](y []C, p unsafe.Pointer, stride int) {
+	var zero T
+	step := stride * int(unsafe.Sizeof(zero))
+	if stride == 0 {
+		v := C(*(*T)(p))
+		for i := range y {
+			y[i] = v
+		}
+		return
+	}
+	for i := range y {
+		y[i] = C(*(*T)(unsafe.Add(p, i*step)))
+	}
+}
+
+// store writes numbers to dense out from element at on, in out's dtype. Integers wrap.
+func store[R number | bool](out *Tensor, at int, y []R) {
+	p := unsafe.Add(out.data, at*out.dtype.Size())
+	switch y := any(y).(type) {
+	case []bool:
+		copy(unsafe.Slice((*bool)(p), len(y)), y)
+	case []float32:
+		scatter(p, out.dtype, y)
+	case []float64:
+		scatter(p, out.dtype, y)
+	case []int64:
+		scatter(p, out.dtype, y)
+	}
+}
+
+func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
+	switch dt {
+	case dtype.F32:
+		spread[float32](p, y)
+	case dtype.F64:
+		spread[float64](p, y)
+	case dtype.F16:
+		d := unsafe.Slice((*uint16)(p), len(y))
+		for i, v := range y {
+			d[i] = dtype.F32ToF16(float32(v))
+		}
+	case dtype.BF16:
+		d := unsafe.Slice((*uint16)(p), len(y))
+		for i, v := range y {
+			d[i] = dtype.F32ToBF16(float32(v))
+		}
+	case dtype.I8:
+		spread[int8](p, y)
+	case dtype.U8:
+		spread[uint8](p, y)
+	case dtype.I16:
+		spread[int16](p, y)
+	case dtype.I32:
+		spread[int32](p, y)
+	case dtype.I64:
+		spread[int64](p, y)
+	case dtype.Bool:
+		d := unsafe.Slice((*bool)(p), len(y))
+		for i, v := range y {
+			d[i] = v != 0
+		}
+	}
+}
+
+func spread[T float32 | float64 | int8 | uint8 | int16 | int32 | int64, C number](p unsafe.Pointer, y []C) {
+	d := unsafe.Slice((*T)(p), len(y))
+	for i, v := range y {
+		d[i] = T(v)
+	}
+}
+
+// copyInto fills dense d with the values of v, which has the same axes, converting the dtype: to
+// an integer by dropping the fraction, at most the largest the dtype holds, NaN to 0.
+func (c *Ctx) copyInto(d, v *Tensor) {
+	switch {
+	case v.dtype.IsFloat() && d.dtype.IsInt():
+		pointwise(c, d, func(_ Op, y []int64, xs *[maxOperands][]float64) {
+			lo, hi := intRange(d.dtype)
+			for i, x := range xs[0] {
+				y[i] = truncate(x, lo, hi)
+			}
+		}, v)
+	case v.dtype == dtype.F64 || d.dtype == dtype.F64 && v.dtype.IsFloat():
+		convert[float64](c, d, v)
+	case v.dtype.IsFloat():
+		convert[float32](c, d, v)
+	default:
+		convert[int64](c, d, v)
+	}
+}
+
+func convert[C number](c *Ctx, d, v *Tensor) {
+	pointwise(c, d, func(_ Op, y []C, xs *[maxOperands][]C) { copy(y, xs[0]) }, v)
+}
+
+// intRange is the least and greatest value of an integer dtype.
+func intRange(dt dtype.Type) (lo, hi int64) {
+	if dt == dtype.U8 {
+		return 0, 255
+	}
+	bits := 8*dt.Size() - 1
+	return -1 << bits, 1<<bits - 1
+}
+
+func truncate(x float64, lo, hi int64) int64 {
+	switch {
+	case x != x:
+		return 0
+	case x <= float64(lo):
+		return lo
+	case x >= float64(hi):
+		return hi
+	}
+	return int64(x)
+}

@@ -1,0 +1,73 @@
+package fucina
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fucina-go/fucina/bindings/starlark"
+)
+
+// runExample runs a script from the root of the project and returns what it prints.
+func runExample(t *testing.T, path string) string {
+	t.Helper()
+	var out bytes.Buffer
+	it := starlark.New(starlark.Config{Stdout: &out})
+	defer it.Close()
+	if err := it.RunFile(context.Background(), path); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return out.String()
+}
+
+// Every example runs and prints something.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("examples/*.star")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if runExample(t, file) == "" {
+				t.Error("printed nothing")
+			}
+		})
+	}
+}
+
+// The README shows the tour and what it really prints.
+func TestReadmeTour(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("examples/tour.star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(script), "\n"); n > 30 {
+		t.Errorf("the tour has %d lines, want at most 30", n)
+	}
+	if diff := cmp.Diff(string(script), block(t, string(readme), "```python\n")); diff != "" {
+		t.Errorf("README and examples/tour.star differ:\n%s", diff)
+	}
+	if diff := cmp.Diff(runExample(t, "examples/tour.star"), block(t, string(readme), "prints\n\n```\n")); diff != "" {
+		t.Errorf("README and the tour's output differ:\n%s", diff)
+	}
+}
+
+// block is the code block of text that begins with open.
+func block(t *testing.T, text, open string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, open)
+	code, _, closed := strings.Cut(rest, "```\n")
+	if !ok || !closed {
+		t.Fatalf("no block begins with %q", open)
+	}
+	return code
+}

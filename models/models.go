@@ -1,0 +1,144 @@
+// Package models holds the model families, one Starlark file each, and what reading their weights
+// takes. Tokenizers, samplers and caches are in its subpackages; running a family's file is up to
+// bindings/starlark.
+package models
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/gguf"
+)
+
+// FS is the family files. The file of a family is named after the architecture that GGUF files
+// give.
+//
+//go:embed *.star
+var FS embed.FS
+
+// Families is the architectures there is a file for.
+func Families() []string {
+	entries, err := FS.ReadDir(".")
+	if err != nil {
+		panic(err) // an embedded folder can be read
+	}
+	var names []string
+	for _, e := range entries {
+		if name := strings.TrimSuffix(e.Name(), ".star"); name != "common" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Weights is an open GGUF file whose tensors are handed out under axis names.
+type Weights struct {
+	*gguf.File
+	Name string // of the file
+	Arch string // general.architecture
+	used map[string]bool
+}
+
+// Open opens a GGUF model; open is nil for os.Open. The error names a family that there is no file
+// for.
+func Open(name string, open func(string) (*os.File, error)) (*Weights, error) {
+	f, err := gguf.Open(name, open)
+	if err != nil {
+		return nil, err
+	}
+	arch, err := f.String("general.architecture")
+	if err == nil && !slices.Contains(Families(), arch) {
+		err = fmt.Errorf("%s is of the architecture %q; known are %s", name, arch, strings.Join(Families(), ", "))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Weights{File: f, Name: name, Arch: arch, used: map[string]bool{}}, nil
+}
+
+// Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
+// rows and columns may be spread over several axes: a matrix of 64 rows can be given as head=8,
+// head_dim=8. F16 and BF16 become f32. The tensor is shared and lives as long as it can be reached.
+func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tensor, error) {
+	t, ok := w.File.Tensor(name)
+	if !ok {
+		return nil, fmt.Errorf("%s has no tensor %s", w.Name, name)
+	}
+	dt, ok := t.Type.DType()
+	if !ok {
+		return nil, fmt.Errorf("%s: tensor %s is quantized as %s, which cannot be used yet; want f32, f16 or bf16",
+			w.Name, name, t.Type)
+	}
+	if !splits(t.Dims, sizes) {
+		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))
+	}
+	w.used[name] = true
+	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
+	if dt == dtype.F16 || dt == dtype.BF16 {
+		x = x.Cast(dtype.F32)
+	}
+	return x, nil
+}
+
+// splits tells whether sizes, slowest first, cut up dims, fastest first, each on its own.
+func splits(dims, sizes []int) bool {
+	k := 0
+	for i := len(dims) - 1; i >= 0; i-- {
+		n := 1
+		for k < len(sizes) && (n < dims[i] || n == dims[i] && sizes[k] == 1) && sizes[k] > 0 {
+			n *= sizes[k]
+			k++
+		}
+		if n != dims[i] {
+			return false
+		}
+	}
+	return k == len(sizes)
+}
+
+func dimsText(dims []int) string {
+	parts := make([]string, len(dims))
+	for i, n := range dims {
+		parts[len(dims)-1-i] = fmt.Sprint(n)
+	}
+	return strings.Join(parts, " × ")
+}
+
+func wantText(axes *axis.List, sizes []int) string {
+	parts := make([]string, len(sizes))
+	for i, n := range sizes {
+		parts[i] = fmt.Sprintf("%s=%d", axes.At(i), n)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// Unused is the tensors of the file that nobody asked for.
+func (w *Weights) Unused() []string {
+	var names []string
+	for _, t := range w.Tensors() {
+		if !w.used[t.Name] {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// Key is a metadata key of the architecture: "block_count" is "llama.block_count". A key that
+// begins with a dot is taken as it is without it.
+func (w *Weights) Key(name string) string {
+	if whole, ok := strings.CutPrefix(name, "."); ok {
+		return whole
+	}
+	return w.Arch + "." + name
+}
+
+// Missing tells whether err says that a metadata key is absent.
+func Missing(err error) bool { return errors.Is(err, gguf.ErrMissing) }

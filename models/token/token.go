@@ -1,0 +1,186 @@
+// Package token turns text into token ids and back, as llama.cpp does for the same GGUF file.
+//
+// Here lives what every tokenizer model shares: the vocabulary, special tokens and the end-of-generation rule,
+// and UTF-8-safe streaming. What differs between models is a [codec], one file each; today that is SentencePiece
+// (spm.go). To add a model, write its codec and name its family in families. Not here: chat templates, and which
+// token comes next.
+package token
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fucina-go/fucina/core/gguf"
+)
+
+// Tokenizer is one model's tokenizer. It never changes after [New] and may be used by many goroutines at once.
+type Tokenizer struct {
+	*vocab
+	specials
+	codec
+	defined matcher // user-defined tokens: split off whatever the mode
+	special matcher // those, and control and unknown tokens: split off under ParseSpecial
+}
+
+// codec is what one tokenizer model does with ordinary text; special tokens are split off before. Its methods may be
+// called from many goroutines at once.
+type codec interface {
+	// encode appends the ids of text, which begins the input or follows a special token and may be invalid UTF-8.
+	encode(ids []int32, text string) []int32
+	// decode appends the bytes that id, an ordinary token, stands for.
+	decode(text []byte, id int32) []byte
+}
+
+// family is a value of tokenizer.ggml.model: its codec, and what holds where the file's metadata is silent.
+type family struct {
+	model    string
+	defaults specials
+	open     func(f *gguf.File, v *vocab, s specials) (codec, error)
+}
+
+var families = []family{spmFamily}
+
+// New reads the tokenizer in a GGUF file's metadata; it keeps nothing of f. Errors: a tokenizer model of no known
+// family, a key that is missing or of the wrong type, arrays of different lengths, a token listed twice, an id
+// outside the vocabulary.
+func New(f *gguf.File) (*Tokenizer, error) {
+	model, err := f.String("tokenizer.ggml.model")
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	known := make([]string, len(families))
+	for i, fam := range families {
+		known[i] = fam.model
+		if fam.model != model {
+			continue
+		}
+		t, err := fam.load(f)
+		if err != nil {
+			return nil, fmt.Errorf("token: model %q: %w", model, err)
+		}
+		return t, nil
+	}
+	return nil, fmt.Errorf("token: tokenizer.ggml.model: got %q, want one of %s", model, strings.Join(known, ", "))
+}
+
+func (fam family) load(f *gguf.File) (*Tokenizer, error) {
+	v, err := readVocab(f)
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSpecials(f, v, fam.defaults)
+	if err != nil {
+		return nil, err
+	}
+	c, err := fam.open(f, v, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Tokenizer{
+		vocab:    v,
+		specials: s,
+		codec:    c,
+		defined:  newMatcher(v, userDefined, control|unknown),
+		special:  newMatcher(v, userDefined|control|unknown, 0),
+	}, nil
+}
+
+// Len is the number of tokens. A model may have more logits than that; the ids above stand for no text.
+func (t *Tokenizer) Len() int { return len(t.flags) }
+
+// Piece is the vocabulary's own text of id, such as "▁the", "<0x0A>" or "</s>"; [Tokenizer.Decode] gives the text
+// that tokens stand for. It is "" for an id outside the vocabulary.
+func (t *Tokenizer) Piece(id int32) string {
+	if !t.has(id) {
+		return ""
+	}
+	return string(t.bytes(id))
+}
+
+// ID is the token whose vocabulary text is piece.
+func (t *Tokenizer) ID(piece string) (id int32, ok bool) {
+	id = t.find([]byte(piece))
+	return id, id >= 0
+}
+
+// BOS begins a text; -1 if there is none, as for the tokens below.
+func (t *Tokenizer) BOS() int32 { return t.bos }
+
+// EOS ends a text.
+func (t *Tokenizer) EOS() int32 { return t.eos }
+
+// UNK stands for what the vocabulary cannot spell.
+func (t *Tokenizer) UNK() int32 { return t.unk }
+
+// EOT ends a turn of a conversation.
+func (t *Tokenizer) EOT() int32 { return t.eot }
+
+// EOM ends a message to which a tool will answer.
+func (t *Tokenizer) EOM() int32 { return t.eom }
+
+// PAD fills up a batch.
+func (t *Tokenizer) PAD() int32 { return t.pad }
+
+// IsControl says whether id steers the model and stands for no text, as BOS and EOS do.
+func (t *Tokenizer) IsControl(id int32) bool { return t.flag(id)&control != 0 }
+
+// IsEOG says whether id ends generation: EOS, EOT, EOM, and tokens known by their text to be an end.
+func (t *Tokenizer) IsEOG(id int32) bool { return t.flag(id)&endsGen != 0 }
+
+// Mode says what [Tokenizer.Encode] does beyond the text itself; modes combine with |.
+type Mode uint8
+
+const (
+	// Plain encodes text as text: what spells a control token, such as "</s>", does not become that token.
+	// Use it for text that comes from outside.
+	Plain Mode = 0
+	// AddSpecial puts BOS before and EOS after the text if the file's metadata asks for them.
+	AddSpecial Mode = 1
+	// ParseSpecial turns what spells a control token into that token. Use it for a rendered chat template.
+	ParseSpecial Mode = 2
+)
+
+// Encode returns the ids of text. Invalid UTF-8 becomes byte tokens. User-defined tokens are found in every mode,
+// at each place the longest that fits, leftmost first.
+func (t *Tokenizer) Encode(text string, mode Mode) []int32 {
+	ids := make([]int32, 0, len(text)/3+2)
+	if mode&AddSpecial != 0 && t.addBOS {
+		ids = append(ids, t.bos)
+	}
+	m := &t.defined
+	if mode&ParseSpecial != 0 {
+		m = &t.special
+	}
+	for text != "" {
+		at, id := m.find(t.vocab, text)
+		if at > 0 {
+			ids = t.encode(ids, text[:at])
+		}
+		if id < 0 {
+			break
+		}
+		ids = append(ids, id)
+		text = text[at+len(t.bytes(id)):]
+		if t.flags[id]&rstrip != 0 {
+			text = strings.TrimLeft(text, " \t\n\v\f\r")
+		}
+	}
+	if mode&AddSpecial != 0 && t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	return ids
+}
+
+// appendText appends the bytes id stands for. A control token, the unknown token and an id outside the vocabulary
+// stand for none and are not visible.
+func (t *Tokenizer) appendText(text []byte, id int32) (_ []byte, visible bool) {
+	switch flags := t.flag(id); {
+	case !t.has(id) || flags&(control|unknown) != 0:
+		return text, false
+	case flags&userDefined != 0:
+		return append(text, t.bytes(id)...), true
+	case flags&isByte != 0:
+		return append(text, byteValue(t.bytes(id))), true
+	}
+	return t.decode(text, id), true
+}
