@@ -30,3 +30,12 @@ func addOf[T number](z, x, y []T) {
 		z[i] = x[i] + y[i]
 	}
 }
+
+// Saves nothing.
+func (*Add) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP passes the gradient on to both.
+func (a *Add) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(0, gy[0])
+	g.Set(1, gy[0])
+}

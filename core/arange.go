@@ -12,7 +12,7 @@ import (
 //
 // Numerics: element i is start + i·step, computed in f64. The dtype is i64 unless given.
 //
-// Errors: a step of 0.
+// Errors: a step of 0; bool; a number that the dtype cannot hold.
 //
 // Example:
 //
@@ -33,13 +33,26 @@ func (e *Env) Arange(n int, axis string, dt dtype.Type) *Tensor {
 }
 
 // Names makes one axis.
-func (a *Arange) Names(p *Plan) { p.Out(axisList(string(a.Axis)), a.DType) }
+func (a *Arange) Names(p *Plan) {
+	if a.DType == dtype.Bool {
+		p.Fail("bool cannot count", `give dtype="i64"`)
+	}
+	p.Out(axisList(string(a.Axis)), a.DType)
+}
 
 // Sizes counts the steps.
 func (a *Arange) Sizes(s *Sizes) {
 	n := math.Ceil((a.Stop - a.Start) / a.Step)
 	if a.Step == 0 || math.IsNaN(n) || n > 1<<40 {
-		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step), "give a step that gets there")
+		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step),
+			"give a step that gets there")
+	}
+	if last := a.Start + (n-1)*a.Step; n > 0 {
+		for _, v := range []float64{a.Start, a.Start + a.Step*min(1, n-1), last} {
+			if !holds(v, a.DType) {
+				s.Fail(fmt.Sprintf("%s cannot hold %v", a.DType, v), "choose another dtype")
+			}
+		}
 	}
 	s.Set(0, string(a.Axis), max(0, int(n)))
 }
@@ -57,4 +70,16 @@ func (a *Arange) Eval(c *Ctx) {
 			store(out, lo, y[:n])
 		}
 	})
+}
+
+// Samples covers the lengths, both directions, and the dtypes.
+func (*Arange) Samples(*Maker) (list []Arange) {
+	for _, n := range lengths {
+		list = append(list, Arange{Stop: float64(n), Axis: "seq", Step: 1, DType: dtype.I64},
+			Arange{Stop: 1.5 + 0.25*float64(n), Axis: "seq", Start: 1.5, Step: 0.25, DType: dtype.F32})
+	}
+	for _, dt := range append(floats[:4:4], integers...) {
+		list = append(list, Arange{Stop: 1, Axis: "seq", Start: 101, Step: -2, DType: dt})
+	}
+	return list
 }

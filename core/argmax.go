@@ -72,3 +72,15 @@ func argMaxRows[C number](c *Ctx, x *Tensor) {
 		}
 	})
 }
+
+// Samples covers the lengths of a run and the dtypes; the integers have ties.
+func (*ArgMax) Samples(m *Maker) (list []ArgMax) {
+	for _, n := range lengths[1:] {
+		list = append(list, ArgMax{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Axis: "col"})
+	}
+	list = append(list, ArgMax{X: m.Tensor(dtype.F32, "row=0 col=2"), Axis: "col"})
+	for _, dt := range allDTypes {
+		list = append(list, ArgMax{X: m.Tensor(dt, "row=3 col=17 batch=2"), Axis: "col"}, ArgMax{X: m.Tensor(dt, "col=17"), Axis: "col"})
+	}
+	return list
+}

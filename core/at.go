@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // At is x at one place along each of the named axes, which the result lacks. It is a view.
 //
@@ -61,4 +65,32 @@ func (a *At) View(v *View) bool {
 	}
 	v.Alias(a.X, skip)
 	return true
+}
+
+// Samples covers the lengths of what stays, places from both ends, and the dtypes.
+func (*At) Samples(m *Maker) (list []At) {
+	for _, n := range lengths {
+		list = append(list, At{X: m.Tensor(dtype.F32, "a=3 col=%d", n), Places: Map[int]{axisList("a"), []int{1}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, At{X: m.Tensor(dt, "row=3 col=17 a=4"), Places: Map[int]{axisList("a", "col"), []int{-1, 2}}},
+			At{X: m.Tensor(dt, "col=17"), Places: Map[int]{axisList("col"), []int{16}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*At) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP puts gy into zeros.
+func (a *At) VJP(_, gy []*Tensor, g *Grads) {
+	ranges := Map[Range]{Keys: a.Places.Keys}
+	for i, place := range a.Places.Values {
+		if place < 0 {
+			place += a.X.Size(a.Places.Keys.At(i))
+		}
+		stop := place + 1
+		ranges.Values = append(ranges.Values, Range{Start: &place, Stop: &stop})
+	}
+	g.Set(0, set.Call(Set{X: a.X.zerosIn(gy[0].env), V: gy[0], Ranges: ranges}))
 }

@@ -21,8 +21,30 @@ var cast = Declare[Cast]("cast")
 // Cast is x with another dtype; see the Cast operation.
 func (x *Tensor) Cast(dt dtype.Type) *Tensor { return cast.Call(Cast{X: x, DType: dt}) }
 
+// Cast is x with another dtype, in this Env; see the Cast operation.
+func (e *Env) Cast(x *Tensor, dt dtype.Type) *Tensor { return cast.In(e, Cast{X: x, DType: dt}) }
+
 // Names changes the dtype.
 func (a *Cast) Names(p *Plan) { p.Out(a.X.axes, a.DType) }
 
 // Eval converts.
 func (a *Cast) Eval(c *Ctx) { c.copyInto(c.Out(0), a.X) }
+
+// Samples covers the lengths and every pair of dtypes.
+func (*Cast) Samples(m *Maker) (list []Cast) {
+	for _, n := range lengths {
+		list = append(list, Cast{X: m.Tensor(dtype.F32, "col=%d", n), DType: dtype.I32})
+	}
+	for _, from := range allDTypes {
+		for _, to := range allDTypes {
+			list = append(list, Cast{X: m.Tensor(from, "row=3 col=17"), DType: to})
+		}
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Cast) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP casts back. Through integers, no gradient flows.
+func (a *Cast) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }

@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 // Concat joins tensors one after another along an axis they all have.
@@ -65,5 +67,34 @@ func (a *Concat) Eval(c *Ctx) {
 			c.copyStrided(part, x.permuted(out.axes))
 		}
 		at += part.sizes[k]
+	}
+}
+
+// Samples covers lengths along the axis and across it, other orders, and the dtypes.
+func (*Concat) Samples(m *Maker) (list []Concat) {
+	for _, n := range lengths {
+		list = append(list, Concat{Xs: []*Tensor{m.Tensor(dtype.F32, "row=2 col=%d", n), m.Tensor(dtype.F32, "row=2 col=3")},
+			Axis: "col"})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Concat{Xs: []*Tensor{m.Tensor(dt, "row=3 a=5 col=4"), m.Tensor(dt, "col=4 row=3 a=1"),
+			m.Tensor(dt, "row=3 a=0 col=4")}, Axis: "a"},
+			Concat{Xs: []*Tensor{m.Tensor(dt, "row=3 a=17"), m.Tensor(dt, "row=2 a=17")}, Axis: "row"})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Concat) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP gives each operand its part of gy.
+func (a *Concat) VJP(_, gy []*Tensor, g *Grads) {
+	at := 0
+	for i, x := range a.Xs {
+		n := x.Size(string(a.Axis))
+		if g.Wants(i) {
+			g.Set(i, gy[0].Slice(string(a.Axis), at, at+n, 1))
+		}
+		at += n
 	}
 }

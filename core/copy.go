@@ -1,6 +1,10 @@
 package core
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Copy is x in memory of its own, one element after another in the order of its axes.
 //
@@ -72,3 +76,20 @@ func copyWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, d, v *Tensor) {
 	}
 	c.Split(rows, max(1, pointGrain/n), copyRows)
 }
+
+// Samples covers the lengths and the dtypes.
+func (*Copy) Samples(m *Maker) (list []Copy) {
+	for _, n := range lengths {
+		list = append(list, Copy{X: m.Tensor(dtype.F32, "row=3 col=%d", n)})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Copy{X: m.Tensor(dt, "row=3 col=17 a=2")}, Copy{X: m.Tensor(dt, "")})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Copy) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP passes the gradient on.
+func (a *Copy) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }

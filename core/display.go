@@ -18,9 +18,9 @@ const (
 // String is the shape and the values, long axes elided in the middle; a tensor that was ended says
 // what ended it.
 func (t *Tensor) String() string {
-	switch {
-	case t.end != nil:
-		return fmt.Sprintf("%s ended by %s at %s", t.Shape(), t.end.how, t.end.at)
+	switch end := t.ending(); {
+	case end != nil:
+		return fmt.Sprintf("%s ended by %s at %s", t.Shape(), end.how, end.at)
 	case t.meta:
 		return t.Shape() + " without data"
 	case t.Len() == 0:

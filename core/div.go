@@ -43,3 +43,15 @@ func quotient[T float32 | float64](_ Op, z []T, xs *[maxOperands][]T) {
 		z[i] = x[i] / y[i]
 	}
 }
+
+// Saves y, and x if y wants a gradient.
+func (*Div) Saves(want uint64) (in, out uint64) { return want>>1&1 | 2, 0 }
+
+// VJP is gy / y and -gy · x / y².
+func (a *Div) VJP(_, gy []*Tensor, g *Grads) {
+	q := gy[0].Div(a.Y)
+	g.Set(0, q)
+	if g.Wants(1) {
+		g.Set(1, q.Mul(a.X).Div(a.Y).Neg())
+	}
+}

@@ -110,8 +110,8 @@ type product[C number] struct {
 }
 
 // tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
-// time within which a stop must be seen.
-const tileWork = 1 << 16
+// time within which a stop must be seen. Tests make it small.
+var tileWork = 1 << 16
 
 // tiles chooses the tile and returns how many there are in a batch of products.
 func (g *product[C]) tiles(batch int) int {
@@ -172,5 +172,38 @@ func floatTile[T float32 | float64](c, a, b []T, m, n, k, ldc int, plain bool) {
 		gemm.NN(c, a, b, m, n, k, k, ldc, ldc)
 	} else {
 		gemm.NT(c, a, b, m, n, k, k, k, ldc)
+	}
+}
+
+// Samples covers the lengths of the contracted axis and of a row of the result, batches, and the dtypes.
+func (*Dot) Samples(m *Maker) (list []Dot) {
+	in := axisList("in")
+	for _, n := range lengths {
+		list = append(list, Dot{X: m.Tensor(dtype.F32, "row=3 in=%d", n), W: m.Tensor(dtype.F32, "out=7 in=%d", n), Axes: in},
+			Dot{X: m.Tensor(dtype.F32, "row=3 in=5"), W: m.Tensor(dtype.F32, "in=5 out=%d", n), Axes: in})
+	}
+	list = append(list,
+		Dot{X: m.Tensor(dtype.F32, "row=70 in=65"), W: m.Tensor(dtype.F32, "in=65 out=90"), Axes: in},
+		Dot{X: m.Tensor(dtype.F32, "row=3 head=2 head_dim=4 batch=2"),
+			W: m.Tensor(dtype.F32, "head_dim=4 out=5 head=2 batch=2"), Axes: axisList("head_dim", "head")},
+		Dot{X: m.Tensor(dtype.F32, "in=17"), W: m.Tensor(dtype.F32, "in=17"), Axes: in})
+	for _, dt := range allDTypes {
+		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "in=5 out=17"), Axes: in},
+			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "row=3 out=4 in=5"), Axes: in})
+	}
+	return list
+}
+
+// Saves the other operand of each that wants a gradient.
+func (*Dot) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 0 }
+
+// VJP contracts gy with each operand over that one's own axes.
+func (a *Dot) VJP(_, gy []*Tensor, g *Grads) {
+	con := axis.Contract(a.X.axes, a.W.axes, a.Axes)
+	if g.Wants(0) {
+		g.Set(0, dot.Call(Dot{X: gy[0], W: a.W, Axes: con.B}))
+	}
+	if g.Wants(1) {
+		g.Set(1, dot.Call(Dot{X: gy[0], W: a.X, Axes: con.A}))
 	}
 }

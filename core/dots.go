@@ -1,6 +1,9 @@
 package core
 
-import "github.com/fucina-go/fucina/core/axis"
+import (
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Dots is dot of one x with several weights, over the same axes: one result per weight.
 //
@@ -57,5 +60,55 @@ func (a *Dots) Sizes(s *Sizes) {
 func (a *Dots) Eval(c *Ctx) {
 	for i, con := range c.Data().([]axis.Contraction) {
 		c.contract(c.Out(i), a.X, a.Weights[i], con)
+	}
+}
+
+// Samples covers the lengths of the contracted axis, several weights, and the dtypes.
+func (*Dots) Samples(m *Maker) (list []Dots) {
+	axes := axisList("embed")
+	for _, n := range lengths {
+		list = append(list, Dots{X: m.Tensor(dtype.F32, "row=3 embed=%d", n), Axes: axes, Weights: []*Tensor{
+			m.Tensor(dtype.F32, "ffn=4 embed=%d", n), m.Tensor(dtype.F32, "head=2 embed=%d head_dim=3", n)}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Dots{X: m.Tensor(dt, "row=3 embed=17"), Axes: axes, Weights: []*Tensor{
+			m.Tensor(dt, "embed=17 ffn=4"), m.Tensor(dt, "ffn=5 embed=17"), m.Tensor(dt, "embed=17")}})
+	}
+	return list
+}
+
+// Saves x if a weight wants a gradient, and the weights if x does.
+func (*Dots) Saves(want uint64) (in, out uint64) {
+	if want&1 != 0 {
+		in = ^uint64(1)
+	}
+	if want>>1 != 0 {
+		in |= 1
+	}
+	return in, 0
+}
+
+// VJP contracts each gy with x and the weight as that of dot does, and adds up what x gets.
+func (a *Dots) VJP(_, gy []*Tensor, g *Grads) {
+	var gx *Tensor
+	for i, w := range a.Weights {
+		if gy[i] == nil {
+			continue
+		}
+		con := axis.Contract(a.X.axes, w.axes, a.Axes)
+		if g.Wants(1 + i) {
+			g.Set(1+i, dot.Call(Dot{X: gy[i], W: a.X, Axes: con.A}))
+		}
+		if !g.Wants(0) {
+			continue
+		}
+		part := dot.Call(Dot{X: gy[i], W: w, Axes: con.B})
+		if gx != nil {
+			part = gx.Add(part)
+		}
+		gx = part
+	}
+	if gx != nil {
+		g.Set(0, gx)
 	}
 }

@@ -67,3 +67,32 @@ func (a *Embedding) Eval(c *Ctx) {
 		}
 	})
 }
+
+// Samples covers the lengths of the table and of its rows, the dtypes of both operands, and tables
+// with more axes or none besides the one looked up.
+func (*Embedding) Samples(m *Maker) (list []Embedding) {
+	for _, n := range lengths {
+		list = append(list, Embedding{Indices: m.Indices(dtype.I64, 5, "row=3"),
+			Weight: m.Tensor(dtype.F32, "vocab=5 embed=%d", n), Axis: "vocab"},
+			Embedding{Indices: m.Indices(dtype.I64, max(1, n), "row=%d", n),
+				Weight: m.Tensor(dtype.F32, "vocab=%d embed=4", n), Axis: "vocab"})
+	}
+	for _, dt := range integers {
+		list = append(list, Embedding{Indices: m.Indices(dt, 5, "row=3 a=2"),
+			Weight: m.Tensor(dtype.F32, "embed=17 vocab=5"), Axis: "vocab"})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Embedding{Indices: m.Indices(dtype.I32, 5, "batch=2 row=3"),
+			Weight: m.Tensor(dt, "b=2 vocab=5 c=3"), Axis: "vocab"},
+			Embedding{Indices: m.Indices(dtype.I32, 5, "row=3"), Weight: m.Tensor(dt, "vocab=5"), Axis: "vocab"})
+	}
+	return list
+}
+
+// Saves the indices.
+func (*Embedding) Saves(uint64) (in, out uint64) { return 1, 0 }
+
+// VJP adds every row of gy to the row of the weight that it came from.
+func (a *Embedding) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(1, a.Weight.zerosIn(gy[0].env).IndexAdd(a.Indices, gy[0], string(a.Axis)))
+}

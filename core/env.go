@@ -24,8 +24,10 @@ type Env struct {
 	busy   []*call // frames of operations in progress, innermost last
 	shared bool    // one of commons
 
+	alloc func(bytes int) *mem.Buffer // where tests let buffers come from; nil: the pool
+
 	shapeOnly bool // run Names and Sizes only
-	noRecord  int  // how many no_grad sections are open
+	noRecord  bool // operations are not recorded for gradients
 }
 
 // NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work
@@ -69,7 +71,7 @@ func (l *idleEnvs) put(e *Env) {
 // stay valid.
 func (e *Env) Close() {
 	for len(e.scopes) > 0 {
-		e.scopes[len(e.scopes)-1].Close(nil)
+		e.scopes[len(e.scopes)-1].Close()
 	}
 	e.pool.Close()
 }
@@ -85,6 +87,9 @@ func (e *Env) Collect() { e.pool.Collect() }
 
 // get is a buffer from the pool; going over the budget is an *Error of the running operation.
 func (e *Env) get(bytes int) *mem.Buffer {
+	if e.alloc != nil {
+		return e.alloc(bytes)
+	}
 	b, err := e.pool.Get(bytes)
 	if err != nil {
 		panic(&Error{Op: e.opName(), Msg: err.Error(),
@@ -123,4 +128,11 @@ func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int
 	t.buf = mem.Borrow(data, owner)
 	t.data = t.buf.Data()
 	return t
+}
+
+// ShapeOnly turns the shape-only mode on or off and returns what it was: operations then check and
+// settle axes, sizes and dtypes, but compute nothing and allocate nothing.
+func (e *Env) ShapeOnly(on bool) (was bool) {
+	was, e.shapeOnly = e.shapeOnly, on
+	return was
 }

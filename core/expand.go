@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Expand repeats x along new axes, which come first, in the order given. It is a view: every place
 // along a new axis is the same memory.
@@ -55,3 +59,15 @@ func (a *Expand) Saves(uint64) (in, out uint64) { return 0, 0 }
 
 // VJP sums over the repetitions.
 func (a *Expand) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }
+
+// Samples covers the lengths of what is repeated, no and many repetitions, and the dtypes.
+func (*Expand) Samples(m *Maker) (list []Expand) {
+	for _, n := range lengths {
+		list = append(list, Expand{X: m.Tensor(dtype.F32, "row=3 a=%d", n), Axes: Map[int]{axisList("b"), []int{2}}},
+			Expand{X: m.Tensor(dtype.F32, "row=3"), Axes: Map[int]{axisList("b"), []int{n}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Expand{X: m.Tensor(dt, "row=3 a=4"), Axes: Map[int]{axisList("b", "c"), []int{2, 3}}})
+	}
+	return list
+}

@@ -2,11 +2,11 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/core/mem"
 	"github.com/fucina-go/fucina/core/par"
 )
 
@@ -52,6 +52,7 @@ func (v *View) Alias(x *Tensor, skip int) {
 	}
 	t.buf = x.buf
 	t.buf.Retain()
+	t.version = t.buf.Version()
 	t.data = x.data
 	if skip != 0 && t.Len() > 0 {
 		t.data = unsafe.Add(x.data, skip*x.dtype.Size())
@@ -99,6 +100,19 @@ func (c *Ctx) Scratch(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
 	return t
 }
 
+// Save is a dense tensor for Eval to fill with what the gradient needs, for VJP to find as State of
+// Grads; nil if no gradient is wanted.
+func (c *Ctx) Save(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
+	if c.c.tracked() == 0 {
+		return nil
+	}
+	t := newTensor(c.c.env, dt, axes)
+	copy(t.sizes, sizes)
+	t.allocate(false)
+	c.c.state = append(c.c.state, t)
+	return t
+}
+
 // Dense is operand t with its axes in the given order (the same names), one element after another
 // in memory: t itself where it already is so, else a copy. Its dtype is dt.
 func (c *Ctx) Dense(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
@@ -128,10 +142,10 @@ func (t *Tensor) permuted(order *axis.List) *Tensor {
 
 // Item is the value of a tensor with one element: float64, int64 or bool.
 func (t *Tensor) Item() any {
-	if t.end != nil || t.Len() != 1 || t.meta {
+	if end := t.ending(); end != nil || t.Len() != 1 || t.meta {
 		msg := fmt.Sprintf("want a tensor with one element, got %s", t.Shape())
-		if t.end != nil {
-			msg = fmt.Sprintf("%s may not be used any more: %s ended it at %s", t.Shape(), t.end.how, t.end.at)
+		if end != nil {
+			msg = fmt.Sprintf("%s may not be used any more: %s ended it at %s", t.Shape(), end.how, end.at)
 		}
 		panic(&Error{Op: "item", Msg: msg, Hint: "take one: x.at(axis=0), or reduce: x.sum()"})
 	}
@@ -170,7 +184,6 @@ func (t *Tensor) element(offset int) any {
 // is f32 (or i64 for an integer).
 func Number(e *Env, v float64, i int64, integer bool) *Tensor {
 	t := newTensor(e, dtype.F64, axis.Empty)
-	t.buf = mem.Small(8)
 	t.data = t.buf.Data()
 	t.weak = true
 	if integer {
@@ -223,6 +236,15 @@ func (t *Tensor) settle(c *call, dt dtype.Type) {
 func fits(i int64, dt dtype.Type) bool {
 	lo, hi := intRange(dt)
 	return lo <= i && i <= hi
+}
+
+// holds tells whether the dtype holds v without rounding off a fraction; float dtypes hold any number.
+func holds(v float64, dt dtype.Type) bool {
+	if !dt.IsInt() {
+		return true
+	}
+	lo, hi := intRange(dt)
+	return v == math.Trunc(v) && float64(lo) <= v && v < float64(hi)+1
 }
 
 // put stores a number, given both as float and as integer, at p.

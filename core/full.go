@@ -98,7 +98,7 @@ func (s *Sizes) take(m Map[int]) {
 // fill sets every element of output 0.
 func (c *Ctx) fill(v float64) {
 	out := c.Out(0)
-	if out.dtype.IsInt() && (v != float64(int64(v)) || !fits(int64(v), out.dtype)) {
+	if !holds(v, out.dtype) {
 		c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), "choose another dtype")
 	}
 	pointwise(c, out, func(op Op, y []float64, _ *[maxOperands][]float64) {
@@ -113,4 +113,37 @@ func (c *Ctx) fill(v float64) {
 			y[i] = v
 		}
 	})
+}
+
+// Samples covers the lengths and the dtypes.
+func (*Full) Samples(*Maker) (list []Full) {
+	for _, n := range lengths {
+		list = append(list, Full{Value: 1.5, Axes: Map[int]{axisList("row", "col"), []int{3, n}}, DType: dtype.F32})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Full{Value: 7, Axes: Map[int]{axisList("col"), []int{17}}, DType: dt}, Full{Value: 7, DType: dt})
+	}
+	return list
+}
+
+// Samples covers the lengths and the dtypes.
+func (*Zeros) Samples(*Maker) (list []Zeros) {
+	for _, n := range lengths {
+		list = append(list, Zeros{Axes: Map[int]{axisList("row", "col"), []int{3, n}}, DType: dtype.F32})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Zeros{Axes: Map[int]{axisList("col"), []int{17}}, DType: dt}, Zeros{DType: dt})
+	}
+	return list
+}
+
+// Samples covers the lengths and the dtypes.
+func (*Ones) Samples(*Maker) (list []Ones) {
+	for _, n := range lengths {
+		list = append(list, Ones{Axes: Map[int]{axisList("row", "col"), []int{3, n}}, DType: dtype.F32})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Ones{Axes: Map[int]{axisList("col"), []int{17}}, DType: dt}, Ones{DType: dt})
+	}
+	return list
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -40,9 +39,6 @@ func (a *FromLists) Names(p *Plan) {
 	axes := a.Axes
 	if axes == nil {
 		axes = axisList()
-	}
-	if axes.Len() > maxRank {
-		p.Fail(fmt.Sprintf("got %d axes, want at most %d", axes.Len(), maxRank), "")
 	}
 	p.Out(axes, a.dtype())
 }
@@ -95,13 +91,29 @@ func (a *FromLists) Eval(c *Ctx) {
 		}
 		scatter(out.data, out.dtype, a.Data.Ints)
 	default:
-		if out.dtype.IsInt() {
-			for _, v := range a.Data.Floats {
-				if v != math.Trunc(v) || !fits(int64(v), out.dtype) {
-					c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), `give dtype="f32", or round first`)
-				}
+		for _, v := range a.Data.Floats {
+			if !holds(v, out.dtype) {
+				c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), `give dtype="f32", or round first`)
 			}
 		}
 		scatter(out.data, out.dtype, a.Data.Floats)
 	}
+}
+
+// Samples covers the lengths, the dtypes, and the three kinds of numbers.
+func (*FromLists) Samples(*Maker) (list []FromLists) {
+	row := axisList("row")
+	for _, n := range lengths {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = 0.5 * float64(i)
+		}
+		list = append(list, FromLists{Data: Nested{Sizes: []int{n}, Floats: values}, Axes: row})
+	}
+	for _, dt := range append(allDTypes, dtype.Invalid) {
+		list = append(list, FromLists{Data: Nested{Floats: []float64{1}}, DType: dt},
+			FromLists{Data: Nested{Sizes: []int{3}, Ints: []int64{1, 2, 127}}, Axes: row, DType: dt},
+			FromLists{Data: Nested{Sizes: []int{2}, Bools: []bool{true, false}}, Axes: row, DType: dt})
+	}
+	return list
 }

@@ -46,3 +46,20 @@ func (*Max) F64(x []float64) float64 { return num.Max(x) }
 
 // I64 is the integer kernel.
 func (*Max) I64(x []int64) int64 { return slices.Max(x) }
+
+// Saves x.
+func (*Max) Saves(uint64) (in, out uint64) { return 1, 0 }
+
+// VJP gives gy to the first of the greatest elements, counted in the order in which the call names the
+// axes. (PyTorch does so along one axis, but shares gy among all the greatest of a whole tensor.)
+func (a *Max) VJP(_, gy []*Tensor, g *Grads) {
+	const run = "max_run"
+	axes := a.reduced()
+	if axes.Len() == 0 {
+		g.Set(0, gy[0])
+		return
+	}
+	x := merge.Call(Merge{X: a.X, Into: Map[Axes]{axisList(run), []Axes{axes}}})
+	gx := x.zerosIn(gy[0].env).IndexAdd(x.ArgMax(run), gy[0], run)
+	g.Set(0, split.Call(Split{X: gx, Axis: run, Into: a.X.sized(axes)}))
+}

@@ -27,3 +27,11 @@ func (*Mean) F32(x []float32) float32 { return num.Sum(x) / float32(len(x)) }
 
 // F64 is the f64 kernel.
 func (*Mean) F64(x []float64) float64 { return num.Sum(x) / float64(len(x)) }
+
+// Saves nothing.
+func (*Mean) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP repeats gy / n along the axes.
+func (a *Mean) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(0, gy[0].times(1/float64(volume(a.X, a.reduced()))))
+}

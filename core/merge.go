@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Merge joins several axes into one, the first named slowest. The new axis stands where the first
 // of them stood. It is a view where the elements lie so already, else a copy.
@@ -113,4 +117,29 @@ func (a *Merge) Eval(c *Ctx) {
 	flat.strides = make([]int, len(src.sizes))
 	flat.pack()
 	c.copyInto(flat, src)
+}
+
+// Samples covers the lengths, groups that lie together or apart, and the dtypes.
+func (*Merge) Samples(m *Maker) (list []Merge) {
+	for _, n := range lengths {
+		list = append(list, Merge{X: m.Tensor(dtype.F32, "row=3 a=2 b=%d", n),
+			Into: Map[Axes]{axisList("c"), []Axes{axisList("a", "b")}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Merge{X: m.Tensor(dt, "a=3 row=5 b=4 d=2"),
+			Into: Map[Axes]{axisList("c", "e"), []Axes{axisList("b", "a"), axisList("d")}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Merge) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP splits each merged axis again, the last one first.
+func (a *Merge) VJP(_, gy []*Tensor, g *Grads) {
+	t := gy[0]
+	for i := a.Into.Keys.Len() - 1; i >= 0; i-- {
+		t = split.Call(Split{X: t, Axis: Axis(a.Into.Keys.At(i)), Into: a.X.sized(a.Into.Values[i])})
+	}
+	g.Set(0, t)
 }

@@ -30,3 +30,16 @@ func mulOf[T number](z, x, y []T) {
 		z[i] = T(x[i] * y[i])
 	}
 }
+
+// Saves the other operand of each that wants a gradient.
+func (*Mul) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 0 }
+
+// VJP is gy times the other operand.
+func (a *Mul) VJP(_, gy []*Tensor, g *Grads) {
+	if g.Wants(0) {
+		g.Set(0, gy[0].Mul(a.Y))
+	}
+	if g.Wants(1) {
+		g.Set(1, gy[0].Mul(a.X))
+	}
+}

@@ -29,3 +29,9 @@ func negate[T number](y, x []T) {
 		y[i] = -x[i]
 	}
 }
+
+// Saves nothing.
+func (*Neg) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP is -gy.
+func (a *Neg) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0].Neg()) }

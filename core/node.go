@@ -5,27 +5,6 @@ import (
 	"sync/atomic"
 )
 
-// Differentiable is an operation with a gradient: VJP computes the vector-Jacobian product, given
-// the outputs y and the gradients gy with respect to them (nil where nothing depends on one), in terms
-// of other operations. a's tensor operands are detached; only those that Saves names have data.
-type Differentiable interface {
-	VJP(y, gy []*Tensor, g *Grads)
-}
-
-// Saver says which operands (by bits of in, in field order) and outputs (bits of out) VJP reads the
-// data of, when gradients are wanted for the operands in the bits of want. An operation without it
-// saves them all.
-type Saver interface {
-	Saves(want uint64) (in, out uint64)
-}
-
-// Once is an operation whose VJP reads plain state that Eval saved and is therefore itself not
-// differentiable. When a gradient of the gradient is wanted, the engine differentiates Ref instead:
-// the same function of the same operands, written with other operations. All operands are saved.
-type Once interface {
-	Ref() *Tensor
-}
-
 // Edge is where an operand of a recorded operation came from: output Slot of Node; Node is nil for a
 // constant.
 type Edge struct {
@@ -41,7 +20,7 @@ type Node struct {
 	info  *Info
 	op    Op
 	edges []Edge
-	outs  []*Tensor // detached outputs, if the gradient reads them or there are several
+	outs  []*Tensor // detached outputs, if the gradient reads one or there are several
 	state []*Tensor // what Eval saved
 	refs  atomic.Int32
 	spent bool // saved buffers were let go
@@ -51,17 +30,21 @@ type Node struct {
 
 // Variable is what a leaf of the graph keeps: the gradient that backward adds to.
 type Variable struct {
-	Grad *Tensor // nil until the first backward; lives outside of every scope
+	Grad *Tensor // nil until the first backward; belongs to no scope
 }
 
-// Watch makes a tensor a variable: results that depend on it are recorded from now on. It returns
-// a new handle on the same bytes that lives outside of every scope.
-func (t *Tensor) Watch() *Tensor {
-	if t.end != nil || !t.dtype.IsFloat() {
-		panic(&Error{Op: "variable", Msg: "want a tensor of floating-point numbers, got " + t.Shape(), Hint: `x.cast("f32")`})
+// Watch makes a variable of the values of t: results that depend on it are recorded from now on. The
+// variable belongs to no scope. It has t's bytes, so that a change of one in place changes the other;
+// a copy, if t is shared, or not dense.
+func (e *Env) Watch(t *Tensor) *Tensor {
+	if t.Closed() || t.meta || !t.dtype.IsFloat() {
+		panic(&Error{Op: "variable", Msg: "want a tensor of floating-point numbers, got " + t.Shape(),
+			Hint: `x.cast("f32")`})
+	}
+	if t.env != e || t.buf.Borrowed() || !t.dense() {
+		t = copyOp.In(e, Copy{X: t})
 	}
 	v := t.twin(true)
-	v.env = t.env
 	v.node = &Node{made: v.made, leaf: &Variable{}}
 	v.node.refs.Store(1)
 	return v
@@ -93,7 +76,7 @@ func (t *Tensor) twin(data bool) *Tensor {
 	}
 	copy(v.sizes, t.sizes)
 	copy(v.strides, t.strides)
-	if data && t.buf != nil {
+	if data && !t.meta {
 		v.meta, v.buf, v.data = false, t.buf, t.data
 		v.version = t.buf.Version()
 		t.buf.Retain()
@@ -101,74 +84,96 @@ func (t *Tensor) twin(data bool) *Tensor {
 	return v
 }
 
-// Detach is the tensor as a constant: a new handle on the same bytes through which no gradient flows.
-func (t *Tensor) Detach() *Tensor {
-	if t.end != nil {
-		panic(&Error{Op: "detach", Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
-	}
+// Alias is another handle on the same bytes with the same history: closing one leaves the other. It
+// belongs to no scope.
+func (t *Tensor) Alias() *Tensor {
 	v := t.twin(true)
-	if t.env != nil {
-		t.env.own(v)
+	v.node, v.slot, v.version, v.view = t.node, t.slot, t.version, t.view
+	if v.node != nil {
+		v.node.refs.Add(1)
 	}
 	return v
 }
 
-// recording tells whether the running operation has to be recorded: which operands are tracked.
+// Detach is the tensor as a constant: a new handle on the same bytes through which no gradient flows.
+func (t *Tensor) Detach() *Tensor {
+	if t.Closed() {
+		panic(&Error{Op: "detach", Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
+	}
+	v := t.twin(true)
+	if t.env != nil {
+		t.env.Own(v)
+	}
+	return v
+}
+
+// Sole tells whether the tensor is dense and no other handle or recorded operation holds its bytes.
+func (t *Tensor) Sole() bool { return t.dense() && t.buf.Holders() == 1 && !t.buf.Borrowed() }
+
+// Record runs f with the recording of operations switched on or off.
+func (e *Env) Record(on bool, f func()) {
+	was := e.noRecord
+	e.noRecord = !on
+	defer func() { e.noRecord = was }()
+	f()
+}
+
+// tracked is which operands of the running operation have to be recorded, by bits; bit 63 stands for
+// all operands from there on.
 func (c *call) tracked() (want uint64) {
-	if c.env.noRecord > 0 || !Is[Differentiable](c.info) {
+	if c.env.noRecord || c.env.shapeOnly {
 		return 0
 	}
 	for i, t := range c.in {
 		if t != nil && t.node != nil {
-			want |= 1 << min(i, 63)
+			want |= bit(i)
 		}
 	}
-	return want
+	if want == 0 {
+		return 0
+	}
+	for _, t := range c.outs {
+		if t.dtype.IsFloat() {
+			return want
+		}
+	}
+	return 0 // integers have no gradient
 }
+
+// bit stands for operand or output i in a set of them.
+func bit(i int) uint64 { return 1 << min(i, 63) }
 
 // record notes how the outputs came about, if a gradient is wanted for an operand.
 func (c *call) record() {
 	want := c.tracked()
 	if want == 0 {
-		for _, t := range c.state {
-			t.buf.Release()
-		}
-		c.state = nil
 		return
 	}
-	n := &Node{info: c.info, op: c.info.clone(c.op), made: c.outs[0].made, state: c.state}
+	n := &Node{info: c.info, op: c.info.clone(c.op), made: c.made(), state: c.state}
 	c.state = nil
-	in, out := ^uint64(0), ^uint64(0)
-	if s, ok := c.op.(Saver); ok {
-		in, out = s.Saves(want)
-	}
-	if Is[Once](c.info) {
-		in = ^uint64(0)
-	}
+	in, out := c.saves(want)
 	n.edges = make([]Edge, len(c.in))
 	twins := make([]*Tensor, len(c.in))
 	for i, t := range c.in {
 		if t == nil {
 			continue
 		}
-		bit := uint64(1) << min(i, 63)
-		twins[i] = t.twin(in&bit != 0)
+		twins[i] = t.twin(in&bit(i) != 0)
 		if t.node != nil {
 			n.edges[i] = t.Origin()
 			t.node.refs.Add(1)
 		}
 	}
 	c.info.setOperands(n.op, twins)
-	_, inPlace := c.op.(InPlace)
 	if out != 0 || len(c.outs) > 1 {
 		for i, t := range c.outs {
-			n.outs = append(n.outs, t.twin(out&(1<<min(i, 63)) != 0))
+			n.outs = append(n.outs, t.twin(out&bit(i) != 0))
 		}
 	}
+	if Is[InPlace](c.info) {
+		c.supersede(c.outs[0])
+	}
 	for i, t := range c.outs {
-		if inPlace && t.node != nil {
-			t.node.release()
-		}
 		if t.dtype.IsFloat() {
 			t.node, t.slot = n, int32(i)
 			t.version = t.buf.Version()
@@ -177,22 +182,66 @@ func (c *call) record() {
 	}
 }
 
+// made is where the running operation was called.
+func (c *call) made() Site {
+	if Is[InPlace](c.info) && c.env.Where != nil {
+		return c.env.Where()
+	}
+	return c.outs[0].made
+}
+
+// saves is which operands and outputs the gradient reads.
+func (c *call) saves(want uint64) (in, out uint64) {
+	if !Is[Differentiable](c.info) {
+		return 0, 0
+	}
+	in, out = ^uint64(0), ^uint64(0)
+	if s, ok := c.op.(Saver); ok {
+		in, out = s.Saves(want)
+	}
+	if Is[Once](c.info) {
+		in = ^uint64(0)
+	}
+	return in, out
+}
+
+// supersede readies t, which was changed in place, for a new history.
+func (c *call) supersede(t *Tensor) {
+	t.buf.MarkRecorded()
+	if t.node != nil {
+		t.node.release()
+	} else if s := t.scope(); s != nil {
+		s.holds = append(s.holds, owned{strong: t}) // from now on it has something to let go
+	}
+}
+
+// stale tells whether the bytes were changed in place through another handle, so that the tensor's
+// history is no longer how they came about.
+func (t *Tensor) stale() bool {
+	switch {
+	case t.buf == nil:
+		return false
+	case t.node == nil:
+		return t.view && t.buf.Recorded() > t.version
+	}
+	return t.node.leaf == nil && t.buf.Version() != t.version
+}
+
 // release lets one holder go. Producers are let go in a loop, not by recursion: a graph may be a
 // million operations deep.
 func (n *Node) release() {
-	todo := []*Node{n}
-	for len(todo) > 0 {
+	if n.refs.Add(-1) > 0 {
+		return
+	}
+	for todo := []*Node{n}; len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if n.refs.Add(-1) > 0 {
-			continue
-		}
 		n.Spend()
 		for i, e := range n.edges {
-			if e.Node != nil {
+			if e.Node != nil && e.Node.refs.Add(-1) == 0 {
 				todo = append(todo, e.Node)
-				n.edges[i].Node = nil
 			}
+			n.edges[i].Node = nil
 		}
 	}
 }
@@ -216,21 +265,24 @@ func (n *Node) Spend() {
 }
 
 func (t *Tensor) unpin() {
-	if t != nil && t.buf != nil {
+	if t != nil && !t.meta {
 		t.buf.Release()
 		t.buf, t.data, t.meta = nil, nil, true
 	}
 }
 
 // operands is the node's detached operands in field order.
-func (n *Node) operands() []*Tensor {
+func (n *Node) operands() []*Tensor { return n.info.operands(n.op) }
+
+// operands is the tensor operands of an operation, in field order; nil where one was left out.
+func (i *Info) operands(op Op) []*Tensor {
 	var ts []*Tensor
-	for _, k := range n.info.tensors {
-		f := &n.info.Fields[k]
+	for _, k := range i.tensors {
+		f := &i.Fields[k]
 		if f.Kind == KindTensors {
-			ts = append(ts, *(*[]*Tensor)(f.At(n.op))...)
+			ts = append(ts, *(*[]*Tensor)(f.At(op))...)
 		} else {
-			ts = append(ts, *(**Tensor)(f.At(n.op)))
+			ts = append(ts, *(**Tensor)(f.At(op)))
 		}
 	}
 	return ts
@@ -269,109 +321,29 @@ func (n *Node) Leaf() *Variable { return n.leaf }
 // Made is the place in the script where the operation ran.
 func (n *Node) Made() Site { return n.made }
 
-// Outputs is how many outputs have a slot for a gradient.
+// Outputs is how many outputs a gradient may come back through.
 func (n *Node) Outputs() int { return max(1, len(n.outs)) }
 
-// Grads is where a VJP puts the gradients with respect to the operands.
-type Grads struct {
-	node  *Node
-	wants uint64
-	in    []*Tensor // the detached operands
-	out   []*Tensor
-}
-
-// Wants tells whether the gradient of operand i is needed.
-func (g *Grads) Wants(i int) bool { return g.wants&(1<<min(i, 63)) != 0 }
-
-// Set gives the gradient of operand i. Axes the operand lacks are summed, axes it has and t lacks
-// are repeated, and the order is made the operand's: broadcasting needs no care in a VJP.
-func (g *Grads) Set(i int, t *Tensor) {
-	if !g.Wants(i) || t == nil {
+// Check panics with an *Error if there is no gradient through the node, or no longer: its operation has
+// none, an earlier backward let go what it saved, or that was changed in place since.
+func (n *Node) Check() {
+	if n.op == nil {
 		return
 	}
-	x := g.in[i]
-	if extra := t.axes.Without(x.axes); extra.Len() > 0 {
-		t = sum.Call(Sum{Reduce{X: t, Axes: extra}})
-	}
-	if missing := x.axes.Without(t.axes); missing.Len() > 0 {
-		m := Map[int]{Keys: missing}
-		for _, name := range missing.Names() {
-			m.Values = append(m.Values, x.Size(name))
-		}
-		t = expand.Call(Expand{X: t, Axes: m})
-	}
-	if t.axes != x.axes {
-		t = order.Call(Order{X: t, Axes: x.axes})
-	}
-	if t.dtype != x.dtype {
-		t = t.Cast(x.dtype)
-	}
-	g.out[i] = t
-}
-
-// Apply is the gradients with respect to the operands, in field order, nil where none is wanted or
-// none flows. With again, they are recorded in turn, so that they can be differentiated; state is then
-// what Once and its Ref are for, and differentiate is how the engine differentiates that: it
-// returns the gradients of y with respect to operands, given gy.
-func (n *Node) Apply(gy []*Tensor, again bool, differentiate func(y, gy *Tensor, operands []*Tensor) []*Tensor) []*Tensor {
 	if n.spent {
 		panic(&Error{Op: "backward", Msg: fmt.Sprintf("the graph through %s at %s was used by an earlier backward and let go",
 			n.Name(), n.made), Hint: "backward(loss, retain_graph=True) the first time"})
 	}
-	in := n.operands()
-	g := &Grads{node: n, in: in, out: make([]*Tensor, len(in))}
-	for i, e := range n.edges {
-		if e.Node != nil {
-			g.wants |= 1 << min(i, 63)
+	if !Is[Differentiable](n.info) {
+		panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s at %s has no gradient", n.Name(), n.made),
+			Hint: "pass it x.detach() if none is wanted"})
+	}
+	for _, saved := range [][]*Tensor{n.operands(), n.outs} {
+		for _, t := range saved {
+			if t != nil && !t.meta && t.buf.Version() != t.version {
+				panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s, which %s at %s saved for its gradient, was changed in place since",
+					t.Shape(), n.Name(), n.made), Hint: "change a copy: x.copy().set(…)"})
+			}
 		}
-		n.checkVersion(in[i])
-	}
-	op, outs := n.op, n.outs
-	if again {
-		op, outs = n.attached(in)
-		if once, ok := op.(Once); ok {
-			return differentiate(once.Ref(), gy[0], op2operands(n.info, op))
-		}
-	}
-	if len(outs) == 0 {
-		outs = []*Tensor{gy[0].twin(false)}
-	}
-	op.(Differentiable).VJP(outs, gy, g)
-	return g.out
-}
-
-func op2operands(i *Info, op Op) []*Tensor { return (&Node{info: i, op: op}).operands() }
-
-// attached is the operation with operands and outputs that know where they came from, so that what a
-// VJP computes of them is recorded.
-func (n *Node) attached(in []*Tensor) (Op, []*Tensor) {
-	op := n.info.clone(n.op)
-	handles := make([]*Tensor, len(in))
-	for i, t := range in {
-		if t == nil {
-			continue
-		}
-		h := *t
-		handles[i] = &h
-		h.sizes, h.strides = t.sizes, t.strides
-		if e := n.edges[i]; e.Node != nil {
-			handles[i].node, handles[i].slot = e.Node, int32(e.Slot)
-		}
-	}
-	n.info.setOperands(op, handles)
-	outs := make([]*Tensor, len(n.outs))
-	for i, t := range n.outs {
-		h := *t
-		h.node, h.slot = n, int32(i)
-		outs[i] = &h
-	}
-	return op, outs
-}
-
-// checkVersion insists that a saved operand still holds what the operation read.
-func (n *Node) checkVersion(t *Tensor) {
-	if t != nil && t.buf != nil && t.buf.Version() != t.version {
-		panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s, which %s at %s saved for its gradient, was changed in place since",
-			t.Shape(), n.Name(), n.made), Hint: "change a copy: x.copy().set(…)"})
 	}
 }

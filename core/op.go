@@ -29,6 +29,9 @@ type Viewer interface{ View(v *View) bool }
 // Composer is an operation written as a few others; it needs no gradient of its own.
 type Composer interface{ Compose() *Tensor }
 
+// Composers is a Composer with several outputs.
+type Composers interface{ Compose() []*Tensor }
+
 // Sizer is an operation whose sizes do not follow from equal names alone.
 type Sizer interface{ Sizes(s *Sizes) }
 
@@ -46,6 +49,29 @@ type Axes = *axis.List
 type Map[V any] struct {
 	Keys   *axis.List
 	Values []V
+}
+
+// PerAxis is an argument with one whole number for all of some axes, or one for each of those listed in
+// Each: an amount before and one after, equal unless the field takes pairs. A field with an enum tag takes
+// one of its words instead.
+type PerAxis struct {
+	Word string
+	All  int
+	Each Map[[2]int]
+}
+
+// Every is a PerAxis of one number for all axes.
+func Every(n int) PerAxis { return PerAxis{All: n} }
+
+// At is the amounts for the named axis; one that is not listed has absent.
+func (v PerAxis) At(name string, absent int) (before, after int) {
+	if v.Each.Keys == nil {
+		return v.All, v.All
+	}
+	if i := v.Each.Keys.Index(name); i >= 0 {
+		return v.Each.Values[i][0], v.Each.Values[i][1]
+	}
+	return absent, absent
 }
 
 // Range is a slice of an axis as Python's start:stop:step; a missing start or stop is nil.
@@ -70,6 +96,7 @@ const (
 	KindRename                  // Map[string]
 	KindGroups                  // Map[Axes]
 	KindNested                  // Nested: numbers in lists
+	KindPerAxis                 // PerAxis
 )
 
 var kinds = map[reflect.Type]Kind{
@@ -87,13 +114,15 @@ var kinds = map[reflect.Type]Kind{
 	reflect.TypeFor[Map[string]](): KindRename,
 	reflect.TypeFor[Map[Axes]]():   KindGroups,
 	reflect.TypeFor[Nested]():      KindNested,
+	reflect.TypeFor[PerAxis]():     KindPerAxis,
 }
 
 // Field is one argument of an operation.
 //
 // The tag is `arg:"name"`, optionally followed by "?" for an argument that may be left out, "=v"
 // for one with a default, and by the words "number" (a tensor argument that also takes a plain
-// number) and "rest" (a map filled from the keywords that name no other argument), after commas.
+// number), "pairs" (a PerAxis that takes two numbers per axis) and "rest" (a map filled from the keywords
+// that name no other argument), after commas.
 // An `enum:"a b"` tag lists the words an enum argument takes.
 type Field struct {
 	Name     string
@@ -102,6 +131,7 @@ type Field struct {
 	Default  string // as Go writes the value; "" for the zero value of an optional argument
 	Number   bool
 	Rest     bool
+	Pairs    bool
 	Enum     []string
 	offset   uintptr
 }
@@ -205,6 +235,8 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 				field.Number = true
 			case "rest":
 				field.Rest = true
+			case "pairs":
+				field.Pairs = true
 			default:
 				panic(fmt.Sprintf("core: %s: unknown word %q in the tag of %s", i.Name, word, sf.Name))
 			}
@@ -214,7 +246,7 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 		switch field.Kind {
 		case KindTensor, KindTensors:
 			i.tensors = append(i.tensors, index)
-		case KindInt, KindFloat, KindNested:
+		case KindInt, KindFloat, KindNested, KindPerAxis:
 		default:
 			i.keyed = append(i.keyed, index)
 		}
@@ -242,10 +274,13 @@ func pointerOf(op Op) unsafe.Pointer {
 func (i *Info) setDefaults(op Op) {
 	for k := range i.Fields {
 		f := &i.Fields[k]
+		p := f.At(op)
+		if f.Rest {
+			*(*Axes)(p) = axis.Empty // a map begins with its keys
+		}
 		if f.Default == "" {
 			continue
 		}
-		p := f.At(op)
 		var err error
 		switch f.Kind {
 		case KindInt:
@@ -260,6 +295,8 @@ func (i *Info) setDefaults(op Op) {
 			*(*Axes)(p), err = axis.Parse(f.Default)
 		case KindEnum:
 			*(*string)(p) = f.Default
+		case KindPerAxis:
+			(*PerAxis)(p).All, err = strconv.Atoi(f.Default)
 		case KindDType:
 			*(*dtype.Type)(p), _ = dtype.Parse(f.Default)
 		default:

@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Order puts the axes into the given order, of which every axis must be named. It is a view: only
 // strides change.
@@ -40,3 +44,20 @@ func (a *Order) View(v *View) bool {
 	v.Alias(a.X, 0)
 	return true
 }
+
+// Samples covers the lengths, longer cycles, and the dtypes.
+func (*Order) Samples(m *Maker) (list []Order) {
+	for _, n := range lengths {
+		list = append(list, Order{X: m.Tensor(dtype.F32, "a=3 b=%d", n), Axes: axisList("b", "a")})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Order{X: m.Tensor(dt, "a=3 b=2 c=4 d=1"), Axes: axisList("c", "d", "a", "b")})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Order) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP puts the axes back into x's order.
+func (a *Order) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }

@@ -199,7 +199,7 @@ func (c *call) key() planKey {
 func (c *call) makePlan() *Plan {
 	p := &Plan{key: c.key(), c: c}
 	c.op.Names(p)
-	if len(p.outs) == 0 && !Is[Composer](c.info) {
+	if len(p.outs) == 0 && !Is[Composer](c.info) && !Is[Composers](c.info) {
 		panic(fmt.Sprintf("core: %s: Names gave no output", c.info.Name))
 	}
 	find := func(name string) sizeRef {
@@ -233,6 +233,9 @@ func (c *call) makePlan() *Plan {
 
 // Out declares the next output.
 func (p *Plan) Out(axes *axis.List, dt dtype.Type) {
+	if axes.Len() > maxRank {
+		p.Fail(fmt.Sprintf("the result would have %d axes, at most %d are possible", axes.Len(), maxRank), "")
+	}
 	p.outs = append(p.outs, output{axes: axes, dtype: dt})
 }
 

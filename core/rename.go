@@ -1,5 +1,7 @@
 package core
 
+import "github.com/fucina-go/fucina/core/dtype"
+
 // Rename gives axes other names; order and sizes stay. It is a view. Names may be swapped.
 //
 // Shape: x[…, old, …] → y[…, new, …].
@@ -39,4 +41,24 @@ func (a *Rename) View(v *View) bool {
 	copy(v.out.strides, a.X.strides)
 	v.Alias(a.X, 0)
 	return true
+}
+
+// Samples covers the lengths, a swap, and the dtypes.
+func (*Rename) Samples(m *Maker) (list []Rename) {
+	for _, n := range lengths {
+		list = append(list, Rename{X: m.Tensor(dtype.F32, "row=3 a=%d", n), To: Map[string]{axisList("a"), []string{"c"}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Rename{X: m.Tensor(dt, "row=3 a=2 b=4"), To: Map[string]{axisList("a", "b"), []string{"b", "a"}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Rename) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP gives the axes their old names.
+func (a *Rename) VJP(_, gy []*Tensor, g *Grads) {
+	back := Map[string]{axisList(a.To.Values...), a.To.Keys.Names()}
+	g.Set(0, rename.Call(Rename{X: gy[0], To: back}))
 }

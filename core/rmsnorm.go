@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
 )
@@ -44,10 +45,51 @@ func (a *RMSNorm) Names(p *Plan) {
 // Eval does every row.
 func (a *RMSNorm) Eval(c *Ctx) {
 	if a.X.dtype == dtype.F64 {
-		w := row[float64](c.Dense(a.Weight, a.Weight.axes, dtype.F64), 0, a.Weight.sizes[0])
-		eachRow(c, a.X, func(y, x []float64) { num.RMSNormRow(y, x, w, a.Eps) })
-		return
+		normalize[float64](c, a)
+	} else {
+		normalize[float32](c, a)
 	}
-	w := row[float32](c.Dense(a.Weight, a.Weight.axes, dtype.F32), 0, a.Weight.sizes[0])
-	eachRow(c, a.X, func(y, x []float32) { num.RMSNormRow(y, x, w, float32(a.Eps)) })
+}
+
+func normalize[C float32 | float64](c *Ctx, a *RMSNorm) {
+	w := elementsOf[C](c.Dense(a.Weight, a.Weight.axes, native[C]()))
+	order := c.Data().(*axis.List).Without(a.Weight.axes)
+	saved := c.Save(native[C](), order, a.X.permuted(order).sizes)
+	eachRowAt(c, a.X, func(i int, y, x []C) {
+		if r := num.RMSNormRow(y, x, w, C(a.Eps)); saved != nil {
+			elementsOf[C](saved)[i] = r
+		}
+	})
+}
+
+// Ref is the formula.
+func (a *RMSNorm) Ref() *Tensor {
+	x := a.X.wide()
+	r := x.Mul(x).Mean(a.Weight.axes.At(0)).plus(a.Eps).Sqrt()
+	return x.Div(r).Mul(a.Weight.wide()).Cast(a.X.dtype)
+}
+
+// VJP is r · (gw - xr · mean(gw · xr)), gw being gy · weight and r = 1/√(mean(x²) + eps), which Eval saved,
+// and gy · xr for the weight.
+func (a *RMSNorm) VJP(_, gy []*Tensor, g *Grads) {
+	r, gw := g.State(0), gy[0].wide()
+	xr := a.X.wide().Mul(r)
+	g.Set(1, gw.Mul(xr))
+	if g.Wants(0) {
+		gw = gw.Mul(a.Weight.wide())
+		g.Set(0, gw.Sub(xr.Mul(gw.Mul(xr).Mean(a.Weight.axes.At(0)))).Mul(r))
+	}
+}
+
+// Samples covers the lengths of a row and the dtypes.
+func (*RMSNorm) Samples(m *Maker) (list []RMSNorm) {
+	for _, n := range lengths {
+		list = append(list, RMSNorm{X: m.Tensor(dtype.F32, "row=3 embed=%d", n),
+			Weight: m.Tensor(dtype.F32, "embed=%d", n), Eps: 1e-5})
+	}
+	for _, dt := range floats {
+		list = append(list, RMSNorm{X: m.Tensor(dt, "batch=2 embed=17 row=3"), Weight: m.Tensor(dt, "embed=17"), Eps: 1e-5},
+			RMSNorm{X: m.Tensor(dt, "embed=5"), Weight: m.Tensor(dt, "embed=5"), Eps: 1e-5})
+	}
+	return list
 }

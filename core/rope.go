@@ -53,10 +53,13 @@ func (a *Rope) Names(p *Plan) {
 	p.Integer(a.Positions)
 	p.NeedAll(a.X, a.Positions.axes)
 	if a.Positions.axes.Has(string(a.Axis)) {
-		p.Fail(fmt.Sprintf("%s has the axis %q that is turned", p.Describe(a.Positions), a.Axis), "one position per row")
+		p.Fail(fmt.Sprintf("%s has the axis %q that is turned", p.Describe(a.Positions), a.Axis),
+			"one position per row")
 	}
-	if a.Factors != nil && a.Factors.Rank() != 1 {
-		p.Fail("want one axis in "+p.Describe(a.Factors), "one divisor per pair")
+	if a.Factors != nil {
+		if p.Float(a.Factors); a.Factors.Rank() != 1 {
+			p.Fail("want one axis in "+p.Describe(a.Factors), "one divisor per pair")
+		}
 	}
 	p.Out(a.X.axes, p.Float(a.X))
 	p.Keep(a.Positions.axes.Append(inner(a.X.axes, a.Axis)))
@@ -156,4 +159,38 @@ func (a *Rope) frequencies(c *Ctx) (freqs []float64, magnitude float64) {
 		freqs[i] = scaled
 	}
 	return freqs, magnitude
+}
+
+// Samples covers the numbers of rows, styles, partial turning, factors, YaRN, and the dtypes.
+func (*Rope) Samples(m *Maker) (list []Rope) {
+	add := func(a Rope) {
+		a.Axis, a.Base, a.Scale, a.Magnitude, a.BetaFast, a.BetaSlow = "head_dim", 10000, 0.5, 1.25, 32, 1
+		list = append(list, a)
+	}
+	for _, n := range append(lengths, 4000) {
+		add(Rope{X: m.Tensor(dtype.F32, "row=%d head_dim=4", n), Positions: m.Indices(dtype.I64, 4000, "row=%d", n),
+			Style: "interleaved"})
+	}
+	for _, dt := range floats {
+		add(Rope{X: m.Tensor(dt, "batch=2 row=3 head=2 head_dim=16"), Positions: m.Indices(dtype.I64, 4000, "row=3"),
+			Style: "half"})
+		add(Rope{X: m.Tensor(dt, "row=3 head_dim=18 batch=2"), Positions: m.Indices(dtype.I64, 4000, "batch=2 row=3"),
+			Style: "interleaved", Dims: 16, Extrapolation: 1, Context: 4096})
+		add(Rope{X: m.Tensor(dt, "row=3 head_dim=18"), Positions: m.Indices(dtype.I64, 4000, ""),
+			Style: "half", Dims: 16, Factors: m.Tensor(dt, "pair=8")})
+	}
+	for _, dt := range integers {
+		add(Rope{X: m.Tensor(dtype.F32, "row=3 head_dim=4"), Positions: m.Indices(dt, 100, "row=3"), Style: "half"})
+	}
+	return list
+}
+
+// Saves the positions and factors.
+func (*Rope) Saves(uint64) (in, out uint64) { return ^uint64(1), 0 }
+
+// VJP turns gy back.
+func (a *Rope) VJP(_, gy []*Tensor, g *Grads) {
+	back := *a
+	back.X, back.Positions = gy[0], a.Positions.Cast(dtype.I64).Neg()
+	g.Set(0, rope.Call(back))
 }

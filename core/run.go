@@ -20,6 +20,9 @@ type call struct {
 	state []*Tensor // what Eval saved for the gradient
 	inA   [6]*Tensor
 	outA  [2]*Tensor
+	f32   lanes[float32]
+	f64   lanes[float64]
+	i64   lanes[int64]
 	ctx   Ctx
 	size  Sizes
 }
@@ -71,6 +74,10 @@ func (c *call) run(out []*Tensor) []*Tensor {
 		c.findPlan() // the rule by names speaks first, in the words of this operation
 		return append(out, comp.Compose())
 	}
+	if comp, ok := c.op.(Composers); ok {
+		c.findPlan()
+		return append(out, comp.Compose()...)
+	}
 	c.plan = c.findPlan()
 	viewed := c.makeOutputs()
 	if Is[InPlace](c.info) {
@@ -90,7 +97,7 @@ func (c *call) run(out []*Tensor) []*Tensor {
 		if c.env.shared {
 			t.env = nil
 		} else if t != c.in0() {
-			c.env.own(t)
+			c.env.Own(t)
 		}
 	}
 	return append(out, c.outs...)
@@ -114,7 +121,8 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 		if env == nil {
 			env, first = t.env, t
 		} else if t.env != env {
-			panic(&Error{Op: i.Name, Msg: "operands belong to two interpreters: " + shapeOf(first) + " and " + shapeOf(t),
+			panic(&Error{Op: i.Name,
+				Msg:  "operands belong to two interpreters: " + shapeOf(first) + " and " + shapeOf(t),
 				Hint: "share the value first (freeze it in a loaded module, or Tensor.Share from Go)"})
 		}
 	}
@@ -209,12 +217,15 @@ func (c *call) gather() {
 		if t == nil {
 			continue
 		}
-		if t.end != nil {
+		if end := t.ending(); end != nil {
 			c.fail(fmt.Sprintf("%s (%s) may not be used any more: %s ended it at %s; it was made at %s",
-				c.param(t), t.Shape(), t.end.how, t.end.at, t.made),
+				c.param(t), t.Shape(), end.how, end.at, t.made),
 				"return it from the scope, or keep(x) it there")
 		}
-		if t.node != nil && t.buf != nil && t.version != t.buf.Version() {
+		if t.meta && !c.env.shapeOnly {
+			c.fail(c.describe(t)+" has no data", "check(fn) made it, where nothing is computed; call fn itself")
+		}
+		if t.stale() {
 			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",
 				c.describe(t), t.made), "take the view again after the change, or change a copy: x.copy().set(…)")
 		}

@@ -1,19 +1,23 @@
 package core
 
-import (
-	"weak"
-)
+import "weak"
 
-// Scope owns the tensors that are made while it is the innermost open one. Closing it ends all
-// of them but the ones to keep, which go to the next scope outward.
+// Scope owns the tensors that are made while it is the innermost open one. Closing it ends all of
+// them but the survivors, which go to the next scope outward.
+//
+// A tensor knows its scope, so a closed scope ends it without being told; the scope only lists the
+// tensors that hold something to give back: a block of the pool or a recorded operation.
 type Scope struct {
 	env     *Env
-	made    []owned
-	compact int // sweep the list when it is this long
+	holds   []owned
+	compact int     // sweep the list when it is this long
+	ended   *ending // set when it is closed
+	merged  bool    // it was dissolved; into owns its tensors, nobody if that is nil
+	into    *Scope
 }
 
-// owned is a tensor of a scope: strongly held at first, weakly once memory has run short, so that
-// garbage made inside a long scope can be taken back before its end.
+// owned is a tensor that a scope lists: strongly held at first, weakly once memory has run short, so
+// that garbage made inside a long scope can be taken back before its end.
 type owned struct {
 	strong *Tensor
 	weak   weak.Pointer[Tensor]
@@ -26,7 +30,7 @@ func (o *owned) tensor() *Tensor {
 	return o.weak.Value()
 }
 
-// scopeSweep is how many tensors a scope holds before it first looks for garbage among them.
+// scopeSweep is how many tensors a scope lists before it first looks for garbage among them.
 const scopeSweep = 1 << 16
 
 // Open begins a scope inside the ones already open.
@@ -36,77 +40,132 @@ func (e *Env) Open() *Scope {
 	return s
 }
 
-// own puts a new tensor into the innermost scope, if there is one.
-func (e *Env) own(t *Tensor) {
-	n := len(e.scopes)
-	if n == 0 {
+// Own puts a tensor that belongs to no scope into the innermost one, if one is open.
+func (e *Env) Own(t *Tensor) {
+	if n := len(e.scopes); n > 0 {
+		e.scopes[n-1].add(t)
+	}
+}
+
+func (s *Scope) add(t *Tensor) {
+	t.owner = s
+	if t.node == nil && (t.buf == nil || !t.buf.Pooled()) {
 		return
 	}
-	s := e.scopes[n-1]
-	if len(s.made) >= s.compact {
-		e.pool.Collect()
+	if len(s.holds) >= s.compact {
+		s.env.pool.Collect()
 		s.sweep()
-		s.compact = max(scopeSweep, 2*len(s.made))
+		s.compact = max(scopeSweep, 2*len(s.holds))
 	}
-	s.made = append(s.made, owned{strong: t})
+	s.holds = append(s.holds, owned{strong: t})
 }
 
 // loosen lets every open scope hold its tensors weakly, so that a collection can tell which are
 // garbage.
 func (e *Env) loosen() {
 	for _, s := range e.scopes {
-		for i := range s.made {
-			if o := &s.made[i]; o.strong != nil {
+		for i := range s.holds {
+			if o := &s.holds[i]; o.strong != nil {
 				o.weak, o.strong = weak.Make(o.strong), nil
 			}
 		}
 	}
 }
 
-// sweep drops the entries of tensors that nobody can reach or that are closed already.
+// sweep drops the entries of tensors that nobody can reach, that are closed already or that belong
+// elsewhere by now.
 func (s *Scope) sweep() {
-	kept := s.made[:0]
-	for i := range s.made {
-		if t := s.made[i].tensor(); t != nil && t.end == nil {
-			kept = append(kept, s.made[i])
+	left := s.holds[:0]
+	for i := range s.holds {
+		if t := s.holds[i].tensor(); t != nil && t.end == nil && t.owner == s {
+			left = append(left, s.holds[i])
 		}
 	}
-	clear(s.made[len(kept):])
-	s.made = kept
+	clear(s.holds[len(left):])
+	s.holds = left
 }
 
-// Close ends the scope and every scope opened inside it that is still open. keep tells which
-// tensors survive; nil keeps none. A scope that is closed already stays so.
-func (s *Scope) Close(keep func(*Tensor) bool) {
-	depth := -1
-	for i, open := range s.env.scopes {
-		if open == s {
-			depth = i
-		}
-	}
-	if depth < 0 {
+// Close ends the scope, and every scope inside it that is still open. Of the tensors they own only
+// the survivors live on; they go to the scope around. A closed scope stays as it is.
+func (s *Scope) Close(survivors ...*Tensor) {
+	outer, open := s.unwind(func(inner *Scope) { inner.Close(survivors...) })
+	if !open {
 		return
 	}
-	for len(s.env.scopes) > depth+1 {
-		s.env.scopes[len(s.env.scopes)-1].Close(keep)
+	s.ended = &ending{how: "the end of its scope"}
+	if s.env.Where != nil {
+		s.ended.at = s.env.Where()
 	}
-	s.env.scopes = s.env.scopes[:depth]
-	var outer *Scope
-	if depth > 0 {
-		outer = s.env.scopes[depth-1]
-	}
-	for i := len(s.made) - 1; i >= 0; i-- { // newest first, as they will be asked for again
-		t := s.made[i].tensor()
+	for _, t := range survivors {
 		switch {
-		case t == nil || t.end != nil || t.env == nil || t.kept:
-		case keep == nil || !keep(t):
-			t.close("the end of its scope")
+		case t.scope() != s:
 		case outer != nil:
-			outer.made = append(outer.made, owned{strong: t})
+			outer.add(t)
+		default:
+			t.owner = nil
 		}
 	}
-	s.made = nil
+	for i := len(s.holds) - 1; i >= 0; i-- { // newest first, as they will be asked for again
+		if t := s.holds[i].tensor(); t != nil && t.end == nil && t.scope() == s {
+			t.close(s.ended)
+		}
+	}
+	s.holds = nil
+}
+
+// Dissolve ends the scope, and every scope inside it that is still open, but none of the tensors:
+// the scope around owns them from now on.
+func (s *Scope) Dissolve() {
+	outer, open := s.unwind((*Scope).Dissolve)
+	if !open {
+		return
+	}
+	s.merged, s.into = true, outer
+	if outer != nil {
+		outer.holds = append(outer.holds, s.holds...)
+	}
+	s.holds = nil
+}
+
+// unwind takes the scope off the stack of open ones, after ending those inside it.
+func (s *Scope) unwind(end func(*Scope)) (outer *Scope, open bool) {
+	e := s.env
+	depth := len(e.scopes) - 1
+	for depth >= 0 && e.scopes[depth] != s {
+		depth--
+	}
+	if depth < 0 {
+		return nil, false
+	}
+	for len(e.scopes) > depth+1 {
+		end(e.scopes[len(e.scopes)-1])
+	}
+	e.scopes = e.scopes[:depth]
+	if depth > 0 {
+		outer = e.scopes[depth-1]
+	}
+	return outer, true
+}
+
+// scope is the scope that owns the tensor, or nil.
+func (t *Tensor) scope() *Scope {
+	s := t.owner
+	for s != nil && s.merged {
+		s = s.into
+	}
+	return s
+}
+
+// ending tells why the tensor may not be used any more; nil while it may.
+func (t *Tensor) ending() *ending {
+	if t.end != nil || t.owner == nil {
+		return t.end
+	}
+	if s := t.scope(); s != nil {
+		return s.ended
+	}
+	return nil
 }
 
 // Keep takes the tensor out of every scope: only Free, or nobody reaching it any more, ends it.
-func (t *Tensor) Keep() { t.kept = true }
+func (t *Tensor) Keep() { t.owner = nil }

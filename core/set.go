@@ -1,12 +1,17 @@
 package core
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Set writes v into a part of x, in place, and returns x. The part is what x.slice(ranges) would
 // be; v has its axes, or fewer and is repeated, or is a plain number.
 //
-// Errors: an axis that x lacks; v of another size or dtype; x whose bytes belong to a file or to
-// several interpreters.
+// Errors: an axis that x lacks; a step of 0; v of another size or dtype; x whose bytes belong to a
+// file or to several interpreters, or which repeats along an axis, as after expand.
 //
 // Example:
 //
@@ -32,15 +37,24 @@ func (a *Set) Names(p *Plan) {
 	p.NeedAll(a.X, a.Ranges.Keys)
 	p.NeedAll(a.X, a.V.axes)
 	p.Same(a.X, a.V)
-	if a.X.env == nil || a.X.buf != nil && a.X.buf.Borrowed() {
-		p.Fail(p.Describe(a.X)+" is shared and may not be changed", "change a copy: x.copy()")
-	}
 	p.Out(a.X.axes, a.X.dtype)
 }
 
-// Sizes insists that v fits the part.
+// Sizes insists that x may be written and that v fits the part.
 func (a *Set) Sizes(s *Sizes) {
+	if a.X.env == nil || a.X.buf != nil && a.X.buf.Borrowed() {
+		s.Fail(s.Describe(a.X)+" is shared and may not be changed", "change a copy: x.copy()")
+	}
+	for i, name := range a.Ranges.Keys.Names() {
+		a.Ranges.Values[i].check(s, name)
+	}
 	part := a.part()
+	for k, name := range part.axes.Names() {
+		if part.strides[k] == 0 && part.sizes[k] > 1 && part.Len() > 0 {
+			s.Fail(fmt.Sprintf("%s repeats the same memory along %q and may not be changed", s.Describe(a.X), name),
+				"change a copy: x.copy()")
+		}
+	}
 	for k, name := range a.V.axes.Names() {
 		if n := part.Size(name); n != a.V.sizes[k] {
 			s.c.sizeConflict(part, a.V, name)
@@ -69,8 +83,43 @@ func (a *Set) part() *Tensor {
 // Eval writes.
 func (a *Set) Eval(c *Ctx) {
 	if part := a.part(); part.Len() > 0 {
-		c.copyStrided(part, a.V)
+		v := a.V
+		if v.buf == a.X.buf { // the two may overlap
+			v = c.Scratch(v.dtype, v.axes, v.sizes)
+			c.copyInto(v, a.V)
+		}
+		c.copyStrided(part, v)
 		a.X.buf.Touch()
 		a.X.version = a.X.buf.Version()
+	}
+}
+
+// Samples covers the lengths of the part, values that repeat, stepped ranges, and the dtypes.
+func (*Set) Samples(m *Maker) (list []Set) {
+	one, two, nine, back := 1, 2, 9, -1
+	for _, n := range lengths {
+		list = append(list, Set{X: m.Tensor(dtype.F32, "row=3 col=%d", n), V: m.Tensor(dtype.F32, "col=%d row=2", n),
+			Ranges: Map[Range]{axisList("row"), []Range{{Start: &one}}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Set{X: m.Tensor(dt, "row=3 col=17"), V: m.Tensor(dt, "col=4 row=3"),
+			Ranges: Map[Range]{axisList("col"), []Range{{Start: &one, Stop: &nine, Step: &two}}}},
+			Set{X: m.Tensor(dt, "row=3 col=17"), V: m.Tensor(dt, ""), Ranges: Map[Range]{axisList("col"), []Range{{Step: &two}}}},
+			Set{X: m.Tensor(dt, "a=3 col=17"), V: m.Tensor(dt, "a=3 col=17"),
+				Ranges: Map[Range]{axisList("a"), []Range{{Step: &back}}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Set) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP gives v the part of gy that it wrote, and x the rest.
+func (a *Set) VJP(_, gy []*Tensor, g *Grads) {
+	if g.Wants(0) {
+		g.Set(0, set.Call(Set{X: gy[0].Copy(), V: Number(gy[0].env, 0, 0, false), Ranges: a.Ranges}))
+	}
+	if g.Wants(1) {
+		g.Set(1, sliceOp.Call(Slice{X: gy[0], Ranges: a.Ranges}))
 	}
 }

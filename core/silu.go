@@ -24,3 +24,15 @@ func (*SiLU) F32(y, x []float32) { num.SiLU(y, x) }
 
 // F64 is the f64 kernel.
 func (*SiLU) F64(y, x []float64) { num.SiLU(y, x) }
+
+// Saves x.
+func (*SiLU) Saves(uint64) (in, out uint64) { return 1, 0 }
+
+// VJP is gy times the slope of silu at x.
+func (a *SiLU) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0].Mul(a.X.siluSlope())) }
+
+// siluSlope is the derivative of silu: s + x · s · (1 - s), s being sigmoid(x).
+func (x *Tensor) siluSlope() *Tensor {
+	s := x.Sigmoid()
+	return s.Add(x.Mul(s).Mul(s.Neg().plus(1)))
+}

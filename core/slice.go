@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Slice is a part of x along the named axes, as Python's x[start:stop:step] along each. It is a
 // view: nothing is copied.
@@ -36,11 +40,16 @@ func (a *Slice) Names(p *Plan) {
 func (a *Slice) Sizes(s *Sizes) {
 	for i, name := range a.Ranges.Keys.Names() {
 		r := a.Ranges.Values[i]
-		if r.Step != nil && *r.Step == 0 {
-			s.Fail(fmt.Sprintf("the step along %q is 0", name), "the step of a slice is 1, 2, … or -1, -2, …")
-		}
+		r.check(s, name)
 		_, _, n := r.indices(a.X.Size(name))
 		s.Set(0, name, n)
+	}
+}
+
+// check insists on a range that goes somewhere.
+func (r Range) check(s *Sizes, name string) {
+	if r.Step != nil && *r.Step == 0 {
+		s.Fail(fmt.Sprintf("the step along %q is 0", name), "the step of a slice is 1, 2, … or -1, -2, …")
 	}
 }
 
@@ -84,9 +93,38 @@ func (r Range) indices(n int) (start, step, count int) {
 	if step > 0 {
 		start = place(r.Start, lo)
 		stop := place(r.Stop, hi)
-		return start, step, max(0, (stop-start+step-1)/step)
+		if start >= stop {
+			return start, step, 0
+		}
+		return start, step, (stop-start-1)/step + 1
 	}
 	start = place(r.Start, hi)
 	stop := place(r.Stop, lo)
-	return start, step, max(0, (start-stop-step-1)/-step)
+	if start <= stop {
+		return start, step, 0
+	}
+	return start, step, (start-stop-1)/-step + 1
+}
+
+// Samples covers the lengths, both directions, ranges that are empty or open, and the dtypes.
+func (*Slice) Samples(m *Maker) (list []Slice) {
+	one, two, back := 1, 2, -2
+	for _, n := range lengths {
+		list = append(list, Slice{X: m.Tensor(dtype.F32, "row=3 col=%d", n),
+			Ranges: Map[Range]{axisList("col"), []Range{{Start: &one, Step: &two}}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Slice{X: m.Tensor(dt, "row=3 col=17 a=4"),
+			Ranges: Map[Range]{axisList("a", "col"), []Range{{Step: &back}, {Start: &two, Stop: &back}}}},
+			Slice{X: m.Tensor(dt, "row=3 col=17"), Ranges: Map[Range]{axisList("col"), []Range{{Start: &two, Stop: &one}}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Slice) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP puts gy into zeros.
+func (a *Slice) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(0, set.Call(Set{X: a.X.zerosIn(gy[0].env), V: gy[0], Ranges: a.Ranges}))
 }

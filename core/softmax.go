@@ -86,3 +86,24 @@ func row[C any](t *Tensor, i, n int) []C {
 	var zero C
 	return unsafe.Slice((*C)(unsafe.Add(t.data, i*n*int(unsafe.Sizeof(zero)))), n)
 }
+
+// Samples covers the lengths of a row and the dtypes.
+func (*Softmax) Samples(m *Maker) (list []Softmax) {
+	for _, n := range lengths {
+		list = append(list, Softmax{X: m.Tensor(dtype.F32, "row=3 vocab=%d", n), Axis: "vocab"})
+	}
+	for _, dt := range floats {
+		list = append(list, Softmax{X: m.Tensor(dt, "row=3 vocab=17 batch=2"), Axis: "vocab"},
+			Softmax{X: m.Tensor(dt, "row=5"), Axis: "row"})
+	}
+	return list
+}
+
+// Saves y.
+func (*Softmax) Saves(uint64) (in, out uint64) { return 0, 1 }
+
+// VJP is y · (gy - sum(y · gy)).
+func (a *Softmax) VJP(y, gy []*Tensor, g *Grads) {
+	p, gp := y[0].wide(), gy[0].wide()
+	g.Set(0, p.Mul(gp.Sub(p.Mul(gp).Sum(string(a.Axis)))))
+}

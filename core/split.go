@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 // Split cuts one axis into several, the first slowest. It is a view.
@@ -104,4 +106,26 @@ func (a *Split) View(v *View) bool {
 	}
 	v.Alias(a.X, 0)
 	return true
+}
+
+// Samples covers the lengths, a size left open, and the dtypes.
+func (*Split) Samples(m *Maker) (list []Split) {
+	for _, n := range lengths {
+		list = append(list, Split{X: m.Tensor(dtype.F32, "row=3 a=%d", n), Axis: "a",
+			Into: Map[int]{axisList("b", "c"), []int{-1, 1}}})
+	}
+	for _, dt := range allDTypes {
+		list = append(list, Split{X: m.Tensor(dt, "row=3 a=12 d=2"), Axis: "a",
+			Into: Map[int]{axisList("b", "a", "c"), []int{2, -1, 3}}})
+	}
+	return list
+}
+
+// Saves nothing.
+func (*Split) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP merges the axes again.
+func (a *Split) VJP(_, gy []*Tensor, g *Grads) {
+	into := Map[Axes]{axisList(string(a.Axis)), []Axes{a.Into.Keys}}
+	g.Set(0, merge.Call(Merge{X: gy[0], Into: into}))
 }

@@ -31,3 +31,9 @@ func squareRoots[T float32 | float64](y, x []T) {
 		y[i] = T(math.Sqrt(float64(x[i])))
 	}
 }
+
+// Saves y.
+func (*Sqrt) Saves(uint64) (in, out uint64) { return 0, 1 }
+
+// VJP is gy / 2y.
+func (a *Sqrt) VJP(y, gy []*Tensor, g *Grads) { g.Set(0, gy[0].Div(y[0].times(2))) }

@@ -30,3 +30,14 @@ func subOf[T number](z, x, y []T) {
 		z[i] = x[i] - y[i]
 	}
 }
+
+// Saves nothing.
+func (*Sub) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP is gy and -gy.
+func (a *Sub) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(0, gy[0])
+	if g.Wants(1) {
+		g.Set(1, gy[0].Neg())
+	}
+}

@@ -51,3 +51,9 @@ func (*Sum) I64(x []int64) (s int64) {
 	}
 	return s
 }
+
+// Saves nothing.
+func (*Sum) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP repeats the gradient along the axes.
+func (a *Sum) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0]) }

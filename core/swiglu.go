@@ -49,3 +49,28 @@ func gated[T float32 | float64](_ Op, y []T, xs *[maxOperands][]T) {
 		y[i] = T(y[i] * up[i])
 	}
 }
+
+// Samples covers the lengths, broadcasting, and the dtypes.
+func (*SwiGLU) Samples(m *Maker) (list []SwiGLU) {
+	for _, n := range lengths {
+		list = append(list, SwiGLU{Gate: m.Tensor(dtype.F32, "row=3 ffn=%d", n), Up: m.Tensor(dtype.F32, "ffn=%d row=3", n)})
+	}
+	for _, dt := range floats {
+		list = append(list, SwiGLU{Gate: m.Tensor(dt, "row=3 ffn=17"), Up: m.Tensor(dt, "row=3 ffn=17")},
+			SwiGLU{Gate: m.Tensor(dt, "row=3"), Up: m.Tensor(dt, "ffn=5 row=3")})
+	}
+	return list
+}
+
+// Saves both operands.
+func (*SwiGLU) Saves(uint64) (in, out uint64) { return 3, 0 }
+
+// VJP is gy · up times the slope of silu at gate, and gy · silu(gate).
+func (a *SwiGLU) VJP(_, gy []*Tensor, g *Grads) {
+	if g.Wants(0) {
+		g.Set(0, gy[0].Mul(a.Up).Mul(a.Gate.siluSlope()))
+	}
+	if g.Wants(1) {
+		g.Set(1, gy[0].Mul(a.Gate.SiLU()))
+	}
+}

@@ -21,6 +21,7 @@ type Tensor struct {
 	env     *Env
 	node    *Node // what made it, if a gradient flows through it; see node.go
 	end     *ending
+	owner   *Scope // that ends it; nil for nobody
 	made    Site
 	slot    int32  // which output of node
 	version uint32 // of buf, when node was set or a gradient saved the tensor
@@ -28,7 +29,6 @@ type Tensor struct {
 	weak    bool // a script's number, which takes its operand's dtype
 	meta    bool // sizes without data, in shape-only mode
 	view    bool // made by an operation that shares its operand's bytes
-	kept    bool // no scope ends it
 	dims    [8]int
 }
 
@@ -51,10 +51,27 @@ type ending struct {
 	at  Site
 }
 
+// scalar is a tensor without axes and its bytes in one piece of memory: one allocation instead of
+// three.
+type scalar struct {
+	Tensor
+	buffer mem.Buffer
+	word   uint64
+}
+
 // newTensor is a handle with room for rank sizes and strides and no bytes yet.
 func newTensor(env *Env, dt dtype.Type, axes *axis.List) *Tensor {
-	t := &Tensor{env: env, dtype: dt, axes: axes}
 	rank := axes.Len()
+	var t *Tensor
+	if rank == 0 {
+		s := new(scalar)
+		t = &s.Tensor
+		t.buf = &s.buffer
+		t.buf.Embed(unsafe.Pointer(&s.word), dt.Size())
+	} else {
+		t = new(Tensor)
+	}
+	t.env, t.dtype, t.axes = env, dt, axes
 	if 2*rank <= len(t.dims) {
 		t.sizes, t.strides = t.dims[:rank:rank], t.dims[rank:2*rank:2*rank]
 	} else {
@@ -85,7 +102,9 @@ func (t *Tensor) allocate(zero bool) {
 		panic(&Error{Op: t.env.opName(), Msg: fmt.Sprintf("%s%s has more elements than memory can hold",
 			t.dtype, shapeText(t.axes, t.sizes))})
 	}
-	t.buf = t.env.get(bytes)
+	if t.buf == nil { // a scalar has its bytes already
+		t.buf = t.env.get(bytes)
+	}
 	t.data = t.buf.Data()
 	if zero && bytes > mem.SmallBytes {
 		clear(unsafe.Slice((*byte)(t.data), bytes))
@@ -155,7 +174,7 @@ func (t *Tensor) Len() int {
 func (t *Tensor) Env() *Env { return t.env }
 
 // Closed tells whether the tensor was freed or its scope has ended.
-func (t *Tensor) Closed() bool { return t.end != nil }
+func (t *Tensor) Closed() bool { return t.ending() != nil }
 
 // Shape is dtype and axes as text: "f32[batch=8, seq=128]".
 func (t *Tensor) Shape() string {
@@ -179,16 +198,20 @@ func (t *Tensor) dense() bool {
 
 // Free ends the tensor: its bytes go back to the pool unless a view or a recorded operation
 // still needs them. Using it afterwards is an error that says so. A second Free does nothing.
-func (t *Tensor) Free() { t.close("free()") }
-
-func (t *Tensor) close(how string) {
-	if t.end != nil {
+func (t *Tensor) Free() {
+	if t.ending() != nil {
 		return
 	}
-	t.end = &ending{how: how}
+	end := &ending{how: "free()"}
 	if t.env != nil && t.env.Where != nil {
-		t.end.at = t.env.Where()
+		end.at = t.env.Where()
 	}
+	t.close(end)
+}
+
+// close lets go of what the tensor holds.
+func (t *Tensor) close(why *ending) {
+	t.end = why
 	if t.node != nil {
 		t.node.release()
 	}
@@ -201,7 +224,7 @@ func (t *Tensor) close(how string) {
 // Share takes the tensor out of its Env: it may then be read from any Env, is never closed by a
 // scope and keeps its bytes until nobody can reach it.
 func (t *Tensor) Share() *Tensor {
-	t.env = nil
+	t.env, t.owner = nil, nil
 	return t
 }
 

@@ -45,7 +45,7 @@ func (t *Tensor) Fill(values []float32) { scatter(t.data, t.dtype, values) }
 func (t *Tensor) FillInts(values []int64) { scatter(t.data, t.dtype, values) }
 
 func (t *Tensor) mustHaveData(op string) {
-	if t.end != nil {
+	if t.Closed() {
 		panic(&Error{Op: op, Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
 	}
 	if t.meta {

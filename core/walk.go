@@ -19,8 +19,8 @@ const maxRank = 16
 // blockLen is how many elements are gathered at once.
 const blockLen = 512
 
-// pointGrain is the least number of elements worth a chunk of its own.
-const pointGrain = 8192
+// pointGrain is the least number of elements worth a chunk of its own. Tests make it small.
+var pointGrain = 8192
 
 // maxOperands is how many operands a pointwise operation may have.
 const maxOperands = 4
@@ -72,7 +72,9 @@ func walkOver(w *walk, out *Tensor, ins []*Tensor) {
 
 // pointwise computes y[i] = f(xs…[i]) for every element of out. R is C or bool, as f yields. f gets
 // the operation, so that it need not be a closure.
-func pointwise[C number, R number | bool](c *Ctx, out *Tensor, f func(op Op, y []R, xs *[maxOperands][]C), ins ...*Tensor) {
+func pointwise[C number, R number | bool](
+	c *Ctx, out *Tensor, f func(op Op, y []R, xs *[maxOperands][]C), ins ...*Tensor,
+) {
 	n := out.Len()
 	if n == 0 {
 		return
@@ -80,20 +82,40 @@ func pointwise[C number, R number | bool](c *Ctx, out *Tensor, f func(op Op, y [
 	var w walk
 	walkOver(&w, out, ins)
 	if n <= pointGrain {
-		runWalk(&w, c.c.op, out, f, ins, 0, n)
+		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, ins, 0, n)
 		return
 	}
 	splitWalk(c, w, out, f, ins, n)
 }
 
-func splitWalk[C number, R number | bool](c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor,
-	n int) {
-	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, c.c.op, out, f, ins, lo, hi) })
+// splitWalk is a function of its own so that the walk goes to the heap only here.
+func splitWalk[C number, R number | bool](
+	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor, n int,
+) {
+	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, ins, lo, hi) })
+}
+
+// lanes is what a walk hands to a kernel, and room to gather it in.
+type lanes[C number] struct {
+	xs       [maxOperands][]C
+	gathered [maxOperands][]C
+}
+
+// lanesOf is the call's own lanes, for work that is not split.
+func lanesOf[C number](c *call) *lanes[C] {
+	if l, ok := any(&c.f32).(*lanes[C]); ok {
+		return l
+	}
+	if l, ok := any(&c.f64).(*lanes[C]); ok {
+		return l
+	}
+	return any(&c.i64).(*lanes[C])
 }
 
 // runWalk does the elements [lo, hi) of the output, counted in its own order.
-func runWalk[C number, R number | bool](w *walk, op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C),
-	ins []*Tensor, lo, hi int) {
+func runWalk[C number, R number | bool](
+	w *walk, l *lanes[C], op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor, lo, hi int,
+) {
 	var index [maxRank]int
 	var offs [maxOperands]int
 	for k, rest := w.rank-1, lo; k >= 0; k-- {
@@ -103,8 +125,6 @@ func runWalk[C number, R number | bool](w *walk, op Op, out *Tensor, f func(Op, 
 			offs[i] += index[k] * w.strides[i][k]
 		}
 	}
-	var gathered [maxOperands][]C
-	var xs [maxOperands][]C
 	var made []R
 	direct := native[R]() == out.dtype
 	last := w.rank - 1
@@ -118,15 +138,15 @@ func runWalk[C number, R number | bool](w *walk, op Op, out *Tensor, f func(Op, 
 			n = min(n, blockLen)
 		}
 		for i, t := range ins {
-			xs[i] = load(t, offs[i], w.strides[i][last], n, &gathered[i])
+			l.xs[i] = load(t, offs[i], w.strides[i][last], n, &l.gathered[i])
 		}
 		if direct {
-			f(op, unsafe.Slice((*R)(unsafe.Add(out.data, at*out.dtype.Size())), n), &xs)
+			f(op, unsafe.Slice((*R)(unsafe.Add(out.data, at*out.dtype.Size())), n), &l.xs)
 		} else {
 			if made == nil {
 				made = make([]R, blockLen)
 			}
-			f(op, made[:n], &xs)
+			f(op, made[:n], &l.xs)
 			store(out, at, made[:n])
 		}
 		at += n

@@ -7,7 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -43,12 +43,13 @@ type Weights struct {
 	*gguf.File
 	Name string // of the file
 	Arch string // general.architecture
+	env  *core.Env
 	used map[string]bool
 }
 
-// Open opens a GGUF model; open is nil for os.Open. The error names a family that there is no file
-// for.
-func Open(name string, open func(string) (*os.File, error)) (*Weights, error) {
+// Open opens a GGUF model; open is nil for os.Open. Conversions of its tensors run in env. The error
+// names a family that there is no file for.
+func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weights, error) {
 	f, err := gguf.Open(name, open)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func Open(name string, open func(string) (*os.File, error)) (*Weights, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Weights{File: f, Name: name, Arch: arch, used: map[string]bool{}}, nil
+	return &Weights{File: f, Name: name, Arch: arch, env: env, used: map[string]bool{}}, nil
 }
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
@@ -83,7 +84,7 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	w.used[name] = true
 	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
 	if dt == dtype.F16 || dt == dtype.BF16 {
-		x = x.Cast(dtype.F32)
+		x = w.env.Cast(x, dtype.F32).Share()
 	}
 	return x, nil
 }

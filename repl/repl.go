@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	star "go.starlark.net/starlark"
@@ -88,7 +89,7 @@ func (r *REPL) remember(block string) {
 func (r *REPL) run(ctx context.Context, block string) {
 	r.blocks++
 	ctx, stop := r.untilInterrupt(ctx)
-	v, err := r.Interp.Eval(ctx, fmt.Sprintf("<input %d>", r.blocks), block)
+	v, err := r.Interp.Eval(ctx, fmt.Sprintf("<input %d>", r.blocks), question(block))
 	stop()
 	if err != nil {
 		PrintError(r.Err, err, r.Color)
@@ -98,6 +99,17 @@ func (r *REPL) run(ctx context.Context, block string) {
 		r.Interp.Globals()["_"] = v
 		fmt.Fprintln(r.Out, v)
 	}
+}
+
+// asked matches a block that asks for help: ?softmax, m.generate? or ? alone.
+var asked = regexp.MustCompile(`^\s*(?:\?\s*([\pL_][\pL\d_.]*)?|([\pL_][\pL\d_.]*)\s*\?)\s*$`)
+
+// question turns a block that asks for help into the call that answers; any other block stays as it is.
+func question(block string) string {
+	if m := asked.FindStringSubmatch(block); m != nil {
+		return "help(" + m[1] + m[2] + ")"
+	}
+	return block
 }
 
 // untilInterrupt returns a context that ends with Ctrl-C. After stop nothing listens any more: an old

@@ -47,6 +47,10 @@ func TestSession(t *testing.T) {
 		{"pasted", []string{"def f():", "    return 1", "def g():", "    return f()", "x = g()", "x"}, "1\n", ""},
 		{"function sees later values", []string{"k = 1", "def f(): return k", "", "k = 2", "f()"}, "2\n", ""},
 		{"ends within a block", []string{"for i in [7]:", "    print(i)"}, "7\n", ""},
+		{"help", []string{"def f(x):", "    'Doubles.'", "    return 2 * x", "", "?f", "f?", " ? f ", "x = 1 # ?"},
+			strings.Repeat("f(x)\n\nDoubles.\n", 3), ""},
+		{"help on an operation", []string{"?print"}, "print(*args, sep=\" \", end=\"\\n\"): the arguments as text with " +
+			"sep between them and\nend behind.\n", ""},
 		{"Ctrl-C clears the block", []string{"def f():", "    return 1^C", "2"}, "2\n", ""},
 		{"Ctrl-C twice", []string{"^C", "^C", "1"}, "1\n", "(Ctrl-D leaves)\n"},
 		{"Ctrl-C after typing", []string{"^C", "x^C", "^C", "1"}, "1\n", ""},
@@ -166,5 +170,15 @@ func TestPrintError(t *testing.T) {
 	want := red + "a.star:1:5: no such name" + reset + "\n    x = y\n" + red + "        ^" + reset + "\n"
 	if diff := cmp.Diff(want, colored.String()); diff != "" {
 		t.Errorf("colour (-want +got)\n%s", diff)
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	_, out, errs := session(t, "?", "?sofmax")
+	if !strings.HasPrefix(out, `help("softmax") explains a name`) {
+		t.Errorf("? printed %q, want what help() prints", out)
+	}
+	if want := "undefined: sofmax (did you mean softmax?)"; !strings.Contains(errs, want) {
+		t.Errorf("errors %q, want %q", errs, want)
 	}
 }

@@ -51,7 +51,9 @@ func (c *call) setMap(f *core.Field, keys *axis.List, values []star.Value) error
 	return setEach(c, p, keys, values, axisNames)
 }
 
-func setEach[V any](c *call, p unsafe.Pointer, keys *axis.List, values []star.Value, convert func(star.Value) (V, error)) error {
+func setEach[V any](
+	c *call, p unsafe.Pointer, keys *axis.List, values []star.Value, convert func(star.Value) (V, error),
+) error {
 	m := core.Map[V]{Keys: keys, Values: make([]V, len(values))}
 	for i, v := range values {
 		var err error

@@ -14,6 +14,7 @@ func (it *Interp) attach() {
 	for _, info := range core.All() {
 		it.Predeclare(info.Name, &opFunc{info: info})
 	}
+	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
 	it.Predeclare("help", star.NewBuiltin("help", help))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))

@@ -33,8 +33,9 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	s.TopK, s.TopP, s.MinP = 40, 0.95, 0.05
 	var temperature, topP, minP star.Value = star.MakeInt(0), star.Float(s.TopP), star.Float(s.MinP)
 	var stop star.Value = star.None
-	err := star.UnpackArgs(b.Name(), args, kwargs, "prompt", &prompt, "max_tokens?", &g.tokens, "temperature?", &temperature,
-		"top_k?", &s.TopK, "top_p?", &topP, "min_p?", &minP, "seed?", &s.Seed, "stop?", &stop)
+	err := star.UnpackArgs(b.Name(), args, kwargs, "prompt", &prompt, "max_tokens?", &g.tokens,
+		"temperature?", &temperature, "top_k?", &s.TopK, "top_p?", &topP, "min_p?", &minP, "seed?", &s.Seed,
+		"stop?", &stop)
 	if err != nil {
 		return nil, err
 	}

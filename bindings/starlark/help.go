@@ -1,54 +1,228 @@
 package starlark
 
 import (
+	"embed"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
 )
 
-// help is help(x): what x is and how to call it. x is a function, a value or the name of an operation.
+// help is help(x): what x is and how to call it. x is a function, a value or a name in quotes. Without x it
+// lists all names.
 func help(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var x star.Value
-	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 1, &x); err != nil {
+	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0, &x); err != nil {
 		return nil, err
 	}
-	text, err := Help(x)
+	it := interpOf(t)
+	text, err := it.help(t, x)
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.WriteString(interpOf(t).cfg.Stdout, text)
+	_, err = io.WriteString(it.cfg.Stdout, text)
 	return star.None, err
 }
 
-// Help is the help text of a value: an operation's usage, documentation and example, a function's
-// docstring, or the attributes of anything else.
-func Help(x star.Value) (string, error) {
-	if s, ok := star.AsString(x); ok {
-		if info := core.Lookup(s); info != nil {
-			return opHelp(info)
-		}
+func (it *Interp) help(t *star.Thread, x star.Value) (string, error) {
+	if x == nil {
+		return it.overview(), nil
+	}
+	if name, ok := star.AsString(x); ok {
+		return it.helpOn(t, name)
 	}
 	switch x := x.(type) {
 	case *opFunc:
 		return opHelp(x.info)
+	case *star.Builtin:
+		return builtinHelp(x)
 	case *star.Function:
-		var params []string
-		for i := range x.NumParams() {
-			name, _ := x.Param(i)
-			if def := x.ParamDefault(i); def != nil {
-				name += "=" + def.String()
-			}
-			params = append(params, name)
-		}
-		return fmt.Sprintf("%s(%s)\n\n%s\n", x.Name(), strings.Join(params, ", "), strings.TrimSpace(x.Doc())), nil
+		return functionHelp(x), nil
 	case star.HasAttrs:
-		return fmt.Sprintf("%s with %s\n", x.Type(), strings.Join(x.AttrNames(), ", ")), nil
+		return wrap(x.Type()+" with ", strings.Join(x.AttrNames(), " ")), nil
 	}
 	return x.Type() + "\n", nil
+}
+
+// helpOn explains what the script that t runs calls name, or the methods of that name.
+func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
+	names := it.Names()
+	scopes := []star.StringDict{it.globals, it.names}
+	if t.CallStackDepth() > 1 {
+		if f, ok := t.DebugFrame(1).Callable().(*star.Function); ok {
+			scopes = append(scopes, f.Globals())
+		}
+	}
+	for _, scope := range scopes {
+		v, ok := scope[name]
+		if _, isText := star.AsString(v); ok && !isText {
+			return it.help(t, v)
+		}
+	}
+	found := ""
+	for _, d := range builtinDocs() {
+		if d.name == name && d.receiver != "" {
+			found += wrap("", d.text)
+		}
+		names = append(names, d.name)
+	}
+	if found != "" {
+		return found, nil
+	}
+	e := &core.Error{Op: "help", Msg: fmt.Sprintf("there is nothing called %q", name), Hint: "help() lists all names"}
+	if near := nearest(name, names); near != "" {
+		e.Hint = fmt.Sprintf("did you mean help(%q)?", near)
+	}
+	return "", e
+}
+
+// overview says how to ask for more and lists what there is to ask about.
+func (it *Interp) overview() string {
+	var ops, functions, modules, models []string
+	for name, v := range it.names {
+		switch v.(type) {
+		case *opFunc:
+			ops = append(ops, name)
+		case *starlarkstruct.Module:
+			modules = append(modules, name)
+		case *star.Builtin:
+			switch {
+			case core.Lookup(name) != nil: // of Starlark, and an operation on tensors
+				ops, functions = append(ops, name), append(functions, name)
+			case name == "load_model":
+				models = append(models, name)
+			default:
+				functions = append(functions, name)
+			}
+		}
+	}
+	for name := range modelMethods {
+		models = append(models, "m."+name)
+	}
+	attributes := slices.Concat(slices.Collect(maps.Keys(properties)), slices.Collect(maps.Keys(methods)))
+	var b strings.Builder
+	b.WriteString("help(\"softmax\") explains a name, help(x) a value; the prompt takes ?softmax too.\n" +
+		"Operations are functions and methods: softmax(x, \"a\") is x.softmax(\"a\").\n\n")
+	for _, group := range []struct {
+		title string
+		names []string
+	}{
+		{"operations  ", ops}, {"of a tensor ", attributes}, {"functions   ", functions}, {"modules     ", modules},
+		{"models      ", models},
+	} {
+		slices.Sort(group.names)
+		b.WriteString(wrap(group.title, strings.Join(group.names, " ")))
+	}
+	return b.String()
+}
+
+// textColumns is the width of help.
+const textColumns = 80
+
+// wrap returns title and the words of text in lines that are indented as far as the title goes.
+func wrap(title, text string) string {
+	var b strings.Builder
+	b.WriteString(title)
+	indent := utf8.RuneCountInString(title)
+	column := indent
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > textColumns:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String() + "\n"
+}
+
+func functionHelp(f *star.Function) string {
+	var params []string
+	for i := range f.NumParams() {
+		name, _ := f.Param(i)
+		if def := f.ParamDefault(i); def != nil {
+			name += "=" + def.String()
+		}
+		params = append(params, name)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s(%s)\n\n%s", f.Name(), strings.Join(params, ", "), f.Doc())) + "\n"
+}
+
+// builtinHelp is the comment on a function of this package, or where to read about one of Starlark's own.
+func builtinHelp(b *star.Builtin) (string, error) {
+	for _, d := range builtinDocs() {
+		if d.name != b.Name() || d.receiver != receiverNames[fmt.Sprintf("%T", b.Receiver())] {
+			continue
+		}
+		text := wrap("", d.text)
+		if info := core.Lookup(d.name); info != nil && b.Receiver() == nil {
+			op, err := opHelp(info)
+			return text + "\n" + op, err
+		}
+		return text, nil
+	}
+	const spec = "https://github.com/bazelbuild/starlark/blob/master/spec.md"
+	if info := core.Lookup(b.Name()); info != nil && b.Receiver() == nil {
+		op, err := opHelp(info)
+		return op + "\nOn other values as in Starlark: " + spec + "\n", err
+	}
+	return fmt.Sprintf("%s is as in Starlark: %s\n", b.Name(), spec), nil
+}
+
+// receiverNames is what comments call the receiver of a method.
+var receiverNames = map[string]string{
+	fmt.Sprintf("%T", Tensor{}):           "x",
+	fmt.Sprintf("%T", (*Model)(nil)):      "m",
+	fmt.Sprintf("%T", (*batch)(nil)):      "b",
+	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
+}
+
+// sourceFiles is this package's own text, in which the documentation of its builtins stands.
+//
+//go:embed *.go
+var sourceFiles embed.FS
+
+// builtinDoc is the comment on the Go function behind a builtin: its usage and what it does.
+type builtinDoc struct {
+	receiver, name string // x and tolist, or "" and scope
+	text           string
+}
+
+// builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …
+var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(\w)\.)?(\w+)\(.*(?:\n//.*)*)\n(?:func |\tnames\[)`)
+
+// builtinDocs reads the documentation of this package's builtins now, never at start.
+func builtinDocs() []builtinDoc {
+	files, err := fs.Glob(sourceFiles, "*.go")
+	if err != nil {
+		panic(err) // the pattern is good
+	}
+	var docs []builtinDoc
+	for _, file := range files {
+		src, err := sourceFiles.ReadFile(file)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		for _, m := range builtinComment.FindAllStringSubmatch(string(src), -1) {
+			docs = append(docs, builtinDoc{m[2], m[3], strings.ReplaceAll(m[1], "\n//", "")})
+		}
+	}
+	return docs
 }
 
 func opHelp(info *core.Info) (string, error) {

@@ -9,6 +9,7 @@ package starlark
 import (
 	"context"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -38,7 +39,7 @@ var dialect = &syntax.FileOptions{
 type Config struct {
 	// Open opens every file a script names: modules, and data through the builtins. Default os.Open; an
 	// embedder that confines its scripts passes the method of an os.Root.
-	Open func(name string) (*os.File, error)
+	Open func(name string) (fs.File, error)
 
 	// Dir is what "//" means in a load and what relative data paths are relative to. Default ".".
 	Dir string
@@ -78,7 +79,8 @@ type Interp struct {
 	firstStep uint64               // of the current run
 	onCancel  []cancelHook
 
-	env *core.Env
+	env   *core.Env
+	paths *paths // not nil while check runs
 }
 
 // threadLocal is the key under which a thread knows its Interp.
@@ -87,7 +89,7 @@ const threadLocal = "fucina.interp"
 // New returns an interpreter with the prelude and no globals.
 func New(cfg Config) *Interp {
 	if cfg.Open == nil {
-		cfg.Open = os.Open
+		cfg.Open = func(name string) (fs.File, error) { return os.Open(name) }
 	}
 	if cfg.Dir == "" {
 		cfg.Dir = "."
@@ -161,7 +163,7 @@ func (it *Interp) Names() []string {
 func (it *Interp) RunFile(ctx context.Context, file string) error {
 	return it.run(ctx, func() error {
 		name := path.Clean(filepath.ToSlash(file))
-		src, err := it.readFile(name)
+		src, err := it.readFile(name, "")
 		if err != nil {
 			return err
 		}
@@ -285,7 +287,9 @@ func prelude(args []string) star.StringDict {
 		argv[i] = star.String(a)
 	}
 	names["args"] = star.NewList(argv)
+	// struct is struct(**fields): a value with the fields as attributes.
 	names["struct"] = star.NewBuiltin("struct", starlarkstruct.Make)
+	// module is module(name, **members): a value with the members as attributes and a name to be shown by.
 	names["module"] = star.NewBuiltin("module", starlarkstruct.MakeModule)
 	return names
 }

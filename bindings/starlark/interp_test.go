@@ -77,7 +77,8 @@ func TestEval(t *testing.T) {
 		{"new value in the same block", []string{
 			"x = 1\ndef f(): return x", "y = []\nfor x in range(3):\n  y.append(f())", "y"}, "[0, 1, 2]"},
 		{"lambda and default", []string{"k = 2\nf = lambda x, y=k: x * y * k", "k = 10", "f(3)"}, "60"},
-		{"nested function", []string{"k = 2\ndef f(x):\n  def g():\n    return x * k\n  return g()", "k = 3", "f(2)"}, "6"},
+		{"nested function", []string{
+			"k = 2\ndef f(x):\n  def g():\n    return x * k\n  return g()", "k = 3", "f(2)"}, "6"},
 		{"locals stay local", []string{"x = 1", "def f(x): x = x + 1; return x", "(f(5), x)"}, "(6, 1)"},
 		{"keyword names are not variables", []string{"a = 1", "struct(a=a).a"}, "1"},
 		{"comprehension variable is local", []string{"x = 7", "[x for x in range(2)]", "x"}, "7"},
@@ -85,8 +86,8 @@ func TestEval(t *testing.T) {
 		{"unpacking", []string{"(a, [b, c]) = 1, (2, 3)", "a + b * c"}, "7"},
 		{"element and field", []string{"d = {}", "d['k'] = [1]; d['k'] += [2]", "d"}, `{"k": [1, 2]}`},
 		{"in place", []string{"a = [1]\nb = a", "a += [2]", "b"}, "[1, 2]"},
-		{"load binds for the session", []string{`load("@stdlib//text.star", "text", c="count")`, "(type(text), c(1000))"},
-			`("module", "1K")`},
+		{"load binds for the session", []string{
+			`load("@stdlib//text.star", "text", c="count")`, "(type(text), c(1000))"}, `("module", "1K")`},
 		{"predeclared name taken", []string{"sum = 3", "sum + 1"}, "4"},
 		{"def under if", []string{"if True:\n  def f(): return 5", "f()"}, "5"},
 		{"doc string", []string{"def f():\n  'says'\n  return 1", "f()"}, "1"},

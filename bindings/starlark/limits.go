@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core/mem"
 )
 
 const (
@@ -45,6 +47,7 @@ func (it *Interp) OnCancel(stop, resume func()) {
 func (it *Interp) run(ctx context.Context, fn func() error) error {
 	disarm := it.arm(ctx)
 	err := func() (err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file may shrink
 		defer rescue(&err)
 		return fn()
 	}()
@@ -130,6 +133,10 @@ type panicError struct {
 func rescue(err *error) {
 	v := recover()
 	if v == nil {
+		return
+	}
+	if fault := mem.Fault(v); fault != nil {
+		*err = fault
 		return
 	}
 	var bug runtime.Error

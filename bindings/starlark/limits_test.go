@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +29,27 @@ func TestMaxSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := it.RunSource(background, "<test>", []byte("catch(lambda: [x for x in range(100000)])\nx = 1")); err == nil {
+	src = "catch(lambda: [x for x in range(100000)])\nx = 1"
+	if err := it.RunSource(background, "<test>", []byte(src)); err == nil {
 		t.Error("catch caught the step limit")
+	}
+}
+
+// TestStopPlace stops loops at each of their instructions: the error points into the loop, not before it.
+func TestStopPlace(t *testing.T) {
+	for _, loop := range []string{
+		"while True: pass", "while 1: y = 2", "while 0 < x: x += 1", "while not False: x = 3", "while (True): x += 1",
+		"while x: pass", "while x == 0 or True:\n  y = 1", "while [0]:\n  if x: x = 1\n  else: y = 2",
+		"for i in range(1 << 40): pass", "for i in range(1 << 40): y = 2", "[0 for i in range(1 << 40)]",
+	} {
+		for limit := range uint64(12) {
+			it := newTest(Config{MaxSteps: 100 + limit, Stdout: io.Discard})
+			err := it.RunSource(background, "<test>", []byte("print('before')\nx = 1\ny = 1\n"+loop))
+			var e *Error
+			if !errors.As(err, &e) || e.Line < 4 || !strings.HasPrefix(e.Msg, "stopped after ") {
+				t.Errorf("%s, stopped after %d steps: got %v", loop, 100+limit, err)
+			}
+		}
 	}
 }
 
@@ -170,7 +190,8 @@ func BenchmarkCalls(b *testing.B) {
 	it := New(Config{})
 	for name, call := range map[string]string{"guarded": "len(x)", "function": "f(x)", "empty": "pass"} {
 		b.Run(name, func(b *testing.B) {
-			src := fmt.Sprintf("def f(x): return x\ndef loop():\n x = []\n for i in range(%d):\n  %s\nloop()", b.N, call)
+			src := fmt.Sprintf(
+				"def f(x): return x\ndef loop():\n x = []\n for i in range(%d):\n  %s\nloop()", b.N, call)
 			if err := it.RunSource(background, "<bench>", []byte(src)); err != nil {
 				b.Fatal(err)
 			}

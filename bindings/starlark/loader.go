@@ -50,7 +50,7 @@ func (it *Interp) load(t *star.Thread, request string) (star.StringDict, error) 
 		chain := append(slices.Clone(it.loading[i:]), name)
 		return nil, fmt.Errorf("modules load one another in a circle: %s", strings.Join(chain, " → "))
 	}
-	src, err := it.readFile(name)
+	src, err := it.readFile(name, "a path is relative to the file that loads, //a.star to the root")
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (it *Interp) moduleName(from, request string) (string, error) {
 	return builtin + name, nil
 }
 
-// readFile returns the text of the module or script called name.
-func (it *Interp) readFile(name string) (string, error) {
+// readFile returns the text of the module or script called name; begin is a hint for a missing one.
+func (it *Interp) readFile(name, begin string) (string, error) {
 	if root, file := builtinRoot(name); root != "" {
 		src, err := builtinRoots[root].ReadFile(file)
 		if err != nil {
@@ -128,11 +128,14 @@ func (it *Interp) readFile(name string) (string, error) {
 	}
 	f, err := it.cfg.Open(name)
 	if err != nil {
-		return "", err
+		return "", it.cannotOpen(name, err, begin)
 	}
 	defer f.Close()
 	src, err := io.ReadAll(f)
-	return strings.TrimPrefix(string(src), "\ufeff"), err
+	if err != nil {
+		return "", it.cannotOpen(name, err, begin)
+	}
+	return strings.TrimPrefix(string(src), "\ufeff"), nil
 }
 
 func notBuiltIn(root, file string) error {

@@ -43,7 +43,7 @@ func inProject(t *testing.T) (*Interp, *bytes.Buffer) {
 	}
 	t.Cleanup(func() { root.Close() })
 	var out bytes.Buffer
-	return newTest(Config{Open: root.Open, Stdout: &out, Args: []string{"-v"}}), &out
+	return newTest(Config{Open: root.FS().Open, Stdout: &out, Args: []string{"-v"}}), &out
 }
 
 func TestLoad(t *testing.T) {
@@ -60,9 +60,13 @@ func TestLoad(t *testing.T) {
 			"<test>:1:6: load: name other not found in module through.star"},
 		{"frozen", `load("freeze.star", "freeze")`,
 			"freeze.star:2:7: append: cannot append to frozen list; what a loaded module made cannot be changed"},
-		{"cycle", `load("cycle/a.star", "a")`, "cycle/c.star:1:6: cannot load ../cycle/a.star: modules load one another " +
-			"in a circle: cycle/a.star → cycle/b.star → cycle/c.star → cycle/a.star"},
-		{"missing", `load("lib/none.star", "x")`, "<test>:1:6: cannot load lib/none.star: openat lib/none.star: "},
+		{"cycle", `load("cycle/a.star", "a")`, "cycle/c.star:1:6: cannot load ../cycle/a.star: modules load one " +
+			"another in a circle: cycle/a.star → cycle/b.star → cycle/c.star → cycle/a.star"},
+		{"missing", `load("lib/none.star", "x")`, "<test>:1:6: load: cannot open lib/none.star: no such file; " +
+			"a path is relative to the file that loads, //a.star to the root\n"},
+		{"misspelt", `load("lib/depe.star", "x")`, "<test>:1:6: load: cannot open lib/depe.star: no such file; " +
+			"did you mean lib/deep.star?\n"},
+		{"folder", `load("lib", "x")`, "<test>:1:6: load: cannot open lib: is a directory\n"},
 		{"misspelt module", `load("@stdlib//txet.star", "x")`,
 			"there is no @stdlib//txet.star; did you mean @stdlib//text.star?"},
 		{"unknown module", `load("@stdlib//quantum.star", "x")`, "there is no @stdlib//quantum.star; there are "},
@@ -119,7 +123,7 @@ func TestLoadRelativeToFile(t *testing.T) {
 func TestSandbox(t *testing.T) {
 	refused := errors.New("not for scripts")
 	var asked []string
-	it := New(Config{Open: func(name string) (*os.File, error) {
+	it := New(Config{Open: func(name string) (fs.File, error) {
 		asked = append(asked, name)
 		return nil, refused
 	}})

@@ -1,7 +1,9 @@
 package starlark
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	star "go.starlark.net/starlark"
@@ -9,7 +11,6 @@ import (
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/core/mem"
 	"github.com/fucina-go/fucina/models"
 	"github.com/fucina-go/fucina/models/kv"
 	"github.com/fucina-go/fucina/models/token"
@@ -29,7 +30,7 @@ type Model struct {
 	fns    map[string]star.Callable
 }
 
-// loadModel is load_model(path).
+// loadModel is load_model(path): the language model in a GGUF file; m.generate(prompt) continues a text.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
@@ -37,17 +38,18 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 		return nil, err
 	}
 	it := interpOf(t)
-	if guard := mem.Guard(path, func() { v, err = it.openModel(path) }); guard != nil {
-		err = guard
+	m, err := it.openModel(path)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = it.cannotOpen(failed.Path, err, "a path is relative to the working directory, not to the script")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	return v, nil
+	return m, nil
 }
 
 func (it *Interp) openModel(path string) (*Model, error) {
-	w, err := models.Open(it.ResolvePath(path), it.cfg.Open)
+	w, err := models.Open(it.env, it.ResolvePath(path), it.cfg.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,8 @@ func (it *Interp) openModel(path string) (*Model, error) {
 		}
 		m.fns[name] = fn
 	}
-	if m.m, err = star.Call(it.thread, m.fns["load_weights"], star.Tuple{&weightFile{w: w, vocab: tokens.Len()}}, nil); err != nil {
+	file := &weightFile{w: w, vocab: tokens.Len()}
+	if m.m, err = star.Call(it.thread, m.fns["load_weights"], star.Tuple{file}, nil); err != nil {
 		return nil, err
 	}
 	m.m.Freeze()
@@ -240,7 +243,7 @@ func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*co
 		positions[i], rows[i] = int64(cache.Len()+i), int64(id)
 	}
 	outer := env.Open()
-	defer outer.Close(nil)
+	defer outer.Close()
 	b := &batch{m: m, cache: cache, all: all, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
 	tokens := Tensor{env.FromInts(dtype.I32, rows, rowAxis, len(ids))}
 	x, err := it.step(m.fns["embed"], m.m, tokens)
@@ -259,7 +262,7 @@ func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*co
 		return nil, err
 	}
 	cache.Commit(len(ids))
-	outer.Close(func(t *core.Tensor) bool { return t == y })
+	outer.Close(y)
 	return y, nil
 }
 
@@ -277,7 +280,7 @@ func mustAxes(text string) *axis.List {
 // function cannot have stored anything elsewhere, because the model is frozen.
 func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
 	s := it.env.Open()
-	defer s.Close(nil)
+	defer s.Close()
 	v, err := star.Call(it.thread, fn, args, nil)
 	if err != nil {
 		return nil, err
@@ -286,7 +289,7 @@ func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, erro
 	if !ok {
 		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
 	}
-	s.Close(func(t *core.Tensor) bool { return t == x.Tensor })
+	s.Close(x.Tensor)
 	return x.Tensor, nil
 }
 

@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	star "go.starlark.net/starlark"
@@ -21,12 +22,13 @@ type Conditioner interface {
 	Condition(where string) (bool, error)
 }
 
-// Comparer is implemented by values that == and != must ask, on either side. op is "==" or "!=".
+// Comparer is implemented by values that comparisons must ask, on either side. op is "==", "<" and so on; for a
+// value on the right of an ordering it is turned round.
 type Comparer interface {
 	Compare(op string, other star.Value) (star.Value, error)
 }
 
-// checks are the hidden values by name. An equality whose result is itself a condition has its own, since a
+// checks are the hidden values by name. A comparison whose result is itself a condition has its own, since a
 // Comparer may answer with a Conditioner.
 var checks = star.StringDict{
 	"if":    &conditionCheck{where: "if"},
@@ -34,11 +36,21 @@ var checks = star.StringDict{
 	"and":   &conditionCheck{where: "and"},
 	"or":    &conditionCheck{where: "or"},
 	"not":   &conditionCheck{where: "not"},
-	"==":    &equalityCheck{op: syntax.EQL},
-	"!=":    &equalityCheck{op: syntax.NEQ},
-	"if ==": &equalityCheck{op: syntax.EQL, condition: true},
-	"if !=": &equalityCheck{op: syntax.NEQ, condition: true},
+	turn:    hiddenValue{},
 }
+
+func init() {
+	for _, op := range comparisons {
+		checks[op.String()] = &comparisonCheck{op: op}
+		checks["if "+op.String()] = &comparisonCheck{op: op, condition: true}
+	}
+}
+
+// comparisons are the operators whose operands are asked.
+var comparisons = []syntax.Token{syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE}
+
+// turn is the name of the hidden value, always true, that begins the condition of some while loops.
+const turn = "while true"
 
 // globalTable is the name of the hidden table of global variables in REPL blocks.
 const globalTable = "global"
@@ -64,9 +76,8 @@ type conditionCheck struct {
 
 func (c *conditionCheck) Get(v star.Value) (star.Value, bool, error) {
 	if asked, ok := v.(Conditioner); ok {
-		if _, err := asked.Condition(c.where); err != nil {
-			return nil, false, err
-		}
+		is, err := asked.Condition(c.where)
+		return star.Bool(is), true, err
 	}
 	return v, true, nil
 }
@@ -79,16 +90,17 @@ func truth(v star.Value, where string) (bool, error) {
 	return bool(v.Truth()), nil
 }
 
-// equalityCheck is the X of X[v, w]: the value of v == w or v != w.
-type equalityCheck struct {
+// comparisonCheck is the X of X[v, w]: the value of v op w, a comparison.
+type comparisonCheck struct {
 	hiddenValue
 	op        syntax.Token
 	condition bool // the result is asked for its truth
 }
 
-func (c *equalityCheck) Get(operands star.Value) (star.Value, bool, error) {
+func (c *comparisonCheck) Get(operands star.Value) (star.Value, bool, error) {
 	pair := operands.(star.Tuple)
 	x, y := pair[0], pair[1]
+	op := c.op
 	asked := asComparer(x)
 	if asked == nil {
 		if asked = asComparer(y); asked == nil {
@@ -96,14 +108,31 @@ func (c *equalityCheck) Get(operands star.Value) (star.Value, bool, error) {
 			return star.Bool(eq), true, err
 		}
 		y = x
+		op = mirrored(op)
 	}
-	v, err := asked.Compare(c.op.String(), y)
+	v, err := asked.Compare(op.String(), y)
 	if err == nil && c.condition {
 		if again, ok := v.(Conditioner); ok {
-			_, err = again.Condition("if")
+			is, err := again.Condition("if")
+			return star.Bool(is), true, err
 		}
 	}
 	return v, true, err
+}
+
+// mirrored is the operator that says the same with the operands swapped.
+func mirrored(op syntax.Token) syntax.Token {
+	switch op {
+	case syntax.LT:
+		return syntax.GT
+	case syntax.LE:
+		return syntax.GE
+	case syntax.GT:
+		return syntax.LT
+	case syntax.GE:
+		return syntax.LE
+	}
+	return op
 }
 
 // asComparer returns v as a Comparer, or nil. A failed conversion to an interface takes longer than to compare
@@ -185,7 +214,7 @@ func (p *pass) stmts(list []syntax.Stmt) []syntax.Stmt {
 			s.True = p.stmts(s.True)
 			s.False = p.stmts(s.False)
 		case *syntax.WhileStmt:
-			s.Cond = p.cond(s.Cond, "while")
+			s.Cond = startAt(s.While, p.cond(s.Cond, "while"))
 			s.Body = p.stmts(s.Body)
 		case *syntax.ForStmt:
 			s.Vars = p.expr(s.Vars)
@@ -299,7 +328,7 @@ func (p *pass) binary(e *syntax.BinaryExpr, condition bool) syntax.Expr {
 	}
 	e.X = p.expr(e.X)
 	e.Y = p.expr(e.Y)
-	if e.Op != syntax.EQL && e.Op != syntax.NEQ || isLiteral(e.X) && isLiteral(e.Y) {
+	if !slices.Contains(comparisons, e.Op) || isLiteral(e.X) && isLiteral(e.Y) {
 		return e
 	}
 	name := e.Op.String()
@@ -321,10 +350,11 @@ func (p *pass) cond(e syntax.Expr, where string) syntax.Expr {
 		}
 	case *syntax.BinaryExpr:
 		switch e.Op {
-		case syntax.AND, syntax.OR, syntax.EQL, syntax.NEQ:
+		case syntax.AND, syntax.OR:
 			return p.binary(e, true)
-		case syntax.LT, syntax.LE, syntax.GT, syntax.GE: // always a bool
-			return p.expr(e)
+		}
+		if slices.Contains(comparisons, e.Op) {
+			return p.binary(e, true)
 		}
 	case *syntax.Ident:
 		if e.Name == "True" || e.Name == "False" {
@@ -336,6 +366,31 @@ func (p *pass) cond(e syntax.Expr, where string) syntax.Expr {
 	}
 	pos := syntax.Start(e)
 	return hidden(where, pos, p.expr(e))
+}
+
+// startAt returns cond such that its first instruction has a place in the source: pos unless it has one. Starlark
+// gives a place only to what can fail, so an interrupt of `while True: pass` would point at what came before it.
+func startAt(pos syntax.Position, cond syntax.Expr) syntax.Expr {
+	if id, ok := leftmost(cond).(*syntax.Ident); ok && !star.Universe.Has(id.Name) { // as True is
+		return cond
+	}
+	return &syntax.BinaryExpr{X: &syntax.Ident{NamePos: pos, Name: turn}, OpPos: pos, Op: syntax.AND, Y: cond}
+}
+
+// leftmost is the part of a condition that is evaluated first.
+func leftmost(e syntax.Expr) syntax.Expr {
+	for {
+		switch x := e.(type) {
+		case *syntax.BinaryExpr:
+			e = x.X
+		case *syntax.IndexExpr:
+			e = x.X
+		case *syntax.ParenExpr:
+			e = x.X
+		default:
+			return e
+		}
+	}
 }
 
 func isLiteral(e syntax.Expr) bool {

@@ -14,7 +14,8 @@ import (
 func expression(t *rapid.T, depth int) string {
 	if depth == 0 || rapid.IntRange(0, 5).Draw(t, "leaf") == 0 {
 		return rapid.SampledFrom([]string{
-			"0", "1", "1.0", `""`, `"a"`, "[]", "[1]", "()", "None", "True", "False", "t(0)", "t('a')", "t([])", "x", "{}",
+			"0", "1", "1.0", `""`, `"a"`, "[]", "[1]", "()", "None", "True", "False", "t(0)", "t('a')", "t([])",
+			"x", "{}",
 		}).Draw(t, "value")
 	}
 	sub := func() string { return expression(t, depth-1) }

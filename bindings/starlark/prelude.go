@@ -60,7 +60,7 @@ func text(v star.Value) string {
 	return v.String()
 }
 
-// printLine is print(*args, sep=" ", end="\n").
+// printLine is print(*args, sep=" ", end="\n"): the arguments as text with sep between them and end behind.
 func printLine(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	sep, end := " ", "\n"
 	if err := star.UnpackArgs(b.Name(), nil, kwargs, "sep?", &sep, "end?", &end); err != nil {
@@ -122,11 +122,13 @@ func boolOf(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	return star.Bool(is), err
 }
 
+// allTrue is all(xs): whether every element is true.
 func allTrue(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	found, err := find(b.Name(), false, args, kwargs)
 	return star.Bool(!found), err
 }
 
+// anyTrue is any(xs): whether an element is true.
 func anyTrue(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	found, err := find(b.Name(), true, args, kwargs)
 	return star.Bool(found), err
@@ -149,7 +151,7 @@ func find(name string, wanted bool, args star.Tuple, kwargs []star.Tuple) (bool,
 	return false, nil
 }
 
-// sum is sum(xs, start=0). Without a start it begins with the first element.
+// sum is sum(xs, start=0): the elements added up. Without a start it begins with the first element.
 func sum(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var xs star.Iterable
 	var total star.Value

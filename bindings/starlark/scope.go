@@ -32,7 +32,7 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 	over := false
 	defer func() {
 		if !over { // a panic is on its way out
-			s.Close(nil)
+			s.Close()
 		}
 	}()
 	result, err := star.Call(t, fn, args, kwargs)
@@ -48,7 +48,7 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 	reach.frames(t)
 	reach.globals(it)
 	over = true
-	s.Close(reach.has)
+	s.Close(reach.tensors...)
 	if err == nil {
 		err = reach.known("scope")
 	}
@@ -60,13 +60,11 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 
 // reachable collects the tensors that values lead to.
 type reachable struct {
-	tensors map[*core.Tensor]bool
+	tensors []*core.Tensor
 	seen    map[any]bool // containers and functions, by identity
 	todo    []star.Value // a list rather than recursion: lists may be nested a million deep
 	unknown string
 }
-
-func (r *reachable) has(t *core.Tensor) bool { return r.tensors[t] }
 
 // visit follows v and all that it leads to.
 func (r *reachable) visit(v star.Value) {
@@ -153,10 +151,9 @@ func (r *reachable) look(v star.Value) {
 	switch v := v.(type) {
 	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
 	case Tensor:
-		if r.tensors == nil {
-			r.tensors = map[*core.Tensor]bool{}
+		if r.enter(v.Tensor) {
+			r.tensors = append(r.tensors, v.Tensor)
 		}
-		r.tensors[v.Tensor] = true
 	case star.Tuple:
 		for _, item := range v {
 			r.push(item)

@@ -105,6 +105,7 @@ func (it *Interp) locate(err error) *Error {
 	}
 	var badSyntax syntax.Error
 	var unresolved resolve.ErrorList
+	var unopened *openError
 	switch {
 	case it.stopped.Load() != nil:
 		why := it.stopped.Load()
@@ -115,6 +116,8 @@ func (it *Interp) locate(err error) *Error {
 	case errors.As(cause, &unresolved):
 		e.Place, e.Msg = it.unresolved(unresolved)
 		e.Calls = calls
+	case errors.As(cause, &unopened) && strings.HasPrefix(e.Msg, "cannot load "):
+		e.Msg = "load: " + unopened.Error() // Starlark would name the file once more
 	}
 	if e.Line == 0 && len(calls) > 0 {
 		if m := badArguments.FindStringSubmatch(e.Msg); m != nil && len(calls) > 1 && m[1] == calls[0].Func {

@@ -17,76 +17,7 @@ func run(src string) error {
 }
 
 func TestErrorText(t *testing.T) {
-	for _, test := range []struct{ name, src, want string }{
-		{"method", `
-def main():
-    x = struct(a=[1])
-    y = x.a.index(2, 0)
-main()
-`, `bad.star:4:13: index: value not in list
-    y = x.a.index(2, 0)
-            ^
-  called from bad.star:5:1`},
-		{"deep", `
-def f(x): return 1 // x
-def g(x): return sorted([x], key=f)
-def h(): g(0)
-h()
-`, `bad.star:2:20: floored division by zero
-    def f(x): return 1 // x
-                       ^
-  called from bad.star:3:18 in g
-  called from bad.star:4:10 in h
-  called from bad.star:5:1`},
-		{"function", "len(3)", `bad.star:1:1: len: value of type int has no len
-    len(3)
-    ^`},
-		{"call of a call", "len(\n  str)(3)", `bad.star:1:1: len: value of type builtin_function_or_method has no len
-    len(
-    ^`},
-		{"attribute over lines", "x = struct(a=1)\ny = (x.\n  a.b)", `bad.star:3:5: int has no .b field or method
-    a.b)
-      ^`},
-		{"operator", "x = [1] + 2 * 3", `bad.star:1:9: unknown binary op: list + int
-    x = [1] + 2 * 3
-            ^`},
-		{"index", "x = [1]\nx[3]", `bad.star:2:2: list index 3 out of range [-1:0]
-    x[3]
-     ^`},
-		{"for", "for x in (3):\n  pass", `bad.star:1:10: int value is not iterable
-    for x in (3):
-             ^`},
-		{"variable", "def f():\n  return y + 1\n  y = 2\nf()", `bad.star:2:10: local variable y referenced before assignment
-    return y + 1
-           ^
-  called from bad.star:4:1`},
-		{"condition", "h = handle('h')\nif (1 and\n    h):\n  pass", `bad.star:3:5: and: a handle has no truth value
-    h):
-    ^`},
-		{"equality", "h = handle('h')\nx = 3 if h == 0 else 4", `bad.star:2:12: ==: would compare the handle h with 0
-    x = 3 if h == 0 else 4
-               ^`},
-		{"tabs and wide characters", "def f():\n\ts = '日本e\u0301';\treturn s.nope()\nf()",
-			"bad.star:2:23: string has no .nope field or method\n" +
-				"    s = '日本e\u0301';\treturn s.nope()\n" +
-				"                \t         ^\n  called from bad.star:3:1"},
-		{"carriage returns", "x = 1\r\ny = x.z\r\n", "bad.star:2:7: int has no .z field or method\n    y = x.z\n          ^"},
-		{"syntax", "x = (1,\ny = 2", `bad.star:2:3: got '=', want ')'
-    y = 2
-      ^`},
-		{"string not closed", "x = 'abc", `bad.star:1:5: unexpected EOF in string
-    x = 'abc
-        ^`},
-		{"fail", "fail('a', 3)", `bad.star:1:1: fail: a 3
-    fail('a', 3)
-    ^`},
-		{"arguments", "def f(a): pass\nf(1, 2)", `bad.star:2:1: function f accepts 1 positional argument (2 given)
-    f(1, 2)
-    ^`},
-		{"arguments of a callback", "def f(a, b): pass\nsorted([1], key=f)", `bad.star:2:1: function f missing 1 argument (b)
-    sorted([1], key=f)
-    ^`},
-	} {
+	for _, test := range errorTexts {
 		t.Run(test.name, func(t *testing.T) {
 			err := run(test.src)
 			if err == nil {
@@ -97,6 +28,80 @@ h()
 			}
 		})
 	}
+}
+
+var errorTexts = []struct{ name, src, want string }{
+	{"method", `
+def main():
+    x = struct(a=[1])
+    y = x.a.index(2, 0)
+main()
+`, `bad.star:4:13: index: value not in list
+    y = x.a.index(2, 0)
+            ^
+  called from bad.star:5:1`},
+	{"deep", `
+def f(x): return 1 // x
+def g(x): return sorted([x], key=f)
+def h(): g(0)
+h()
+`, `bad.star:2:20: floored division by zero
+    def f(x): return 1 // x
+                       ^
+  called from bad.star:3:18 in g
+  called from bad.star:4:10 in h
+  called from bad.star:5:1`},
+	{"function", "len(3)", `bad.star:1:1: len: value of type int has no len
+    len(3)
+    ^`},
+	{"call of a call", "len(\n  str)(3)", `bad.star:1:1: len: value of type builtin_function_or_method has no len
+    len(
+    ^`},
+	{"attribute over lines", "x = struct(a=1)\ny = (x.\n  a.b)", `bad.star:3:5: int has no .b field or method
+    a.b)
+      ^`},
+	{"operator", "x = [1] + 2 * 3", `bad.star:1:9: unknown binary op: list + int
+    x = [1] + 2 * 3
+            ^`},
+	{"index", "x = [1]\nx[3]", `bad.star:2:2: list index 3 out of range [-1:0]
+    x[3]
+     ^`},
+	{"for", "for x in (3):\n  pass", `bad.star:1:10: int value is not iterable
+    for x in (3):
+             ^`},
+	{"variable", "def f():\n  return y + 1\n  y = 2\nf()",
+		`bad.star:2:10: local variable y referenced before assignment
+    return y + 1
+           ^
+  called from bad.star:4:1`},
+	{"condition", "h = handle('h')\nif (1 and\n    h):\n  pass", `bad.star:3:5: and: a handle has no truth value
+    h):
+    ^`},
+	{"equality", "h = handle('h')\nx = 3 if h == 0 else 4", `bad.star:2:12: ==: would compare the handle h with 0
+    x = 3 if h == 0 else 4
+               ^`},
+	{"tabs and wide characters", "def f():\n\ts = '日本e\u0301';\treturn s.nope()\nf()",
+		"bad.star:2:23: string has no .nope field or method\n" +
+			"    s = '日本e\u0301';\treturn s.nope()\n" +
+			"                \t         ^\n  called from bad.star:3:1"},
+	{"carriage returns", "x = 1\r\ny = x.z\r\n",
+		"bad.star:2:7: int has no .z field or method\n    y = x.z\n          ^"},
+	{"syntax", "x = (1,\ny = 2", `bad.star:2:3: got '=', want ')'
+    y = 2
+      ^`},
+	{"string not closed", "x = 'abc", `bad.star:1:5: unexpected EOF in string
+    x = 'abc
+        ^`},
+	{"fail", "fail('a', 3)", `bad.star:1:1: fail: a 3
+    fail('a', 3)
+    ^`},
+	{"arguments", "def f(a): pass\nf(1, 2)", `bad.star:2:1: function f accepts 1 positional argument (2 given)
+    f(1, 2)
+    ^`},
+	{"arguments of a callback", "def f(a, b): pass\nsorted([1], key=f)",
+		`bad.star:2:1: function f missing 1 argument (b)
+    sorted([1], key=f)
+    ^`},
 }
 
 func TestErrorFields(t *testing.T) {
@@ -198,7 +203,8 @@ func FuzzEvalErrors(f *testing.F) {
 		it.sources["<fuzz>"] = src
 		if _, err := it.parseBlock("<fuzz>", src); err != nil {
 			e := it.locate(err)
-			if lines := strings.Count(src, "\n") + strings.Count(src, "\r") + 1; e.Line < 1 || e.Line > lines || e.Col < 1 {
+			lines := strings.Count(src, "\n") + strings.Count(src, "\r") + 1
+			if e.Line < 1 || e.Line > lines || e.Col < 1 {
 				t.Errorf("%q: the error is at %s", src, e.Place)
 			}
 			if strings.Contains(e.Msg, "\n") && !strings.Contains(src, "\n") || !strings.Contains(e.Error(), e.Msg) {

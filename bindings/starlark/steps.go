@@ -46,7 +46,7 @@ func keep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple)
 	if err := reach.known(b.Name()); err != nil {
 		return nil, err
 	}
-	for t := range reach.tensors {
+	for _, t := range reach.tensors {
 		t.Keep()
 	}
 	return x, nil
@@ -70,7 +70,8 @@ func steps(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	case star.Iterable:
 		s.over = over
 	default:
-		return nil, &core.Error{Op: b.Name(), Msg: "got " + over.Type(), Hint: "want a number of turns or something to iterate"}
+		return nil, &core.Error{Op: b.Name(), Msg: "got " + over.Type(),
+			Hint: "want a number of turns or something to iterate"}
 	}
 	return s, nil
 }
@@ -119,7 +120,7 @@ func (s *turns) Next(v *star.Value) bool {
 		reach.locals(s.it.thread)
 		reach.frames(s.it.thread)
 		reach.globals(s.it)
-		s.open.Close(reach.has)
+		s.open.Close(reach.tensors...)
 		s.open = nil
 		if err := reach.known("steps"); err != nil {
 			s.it.halt(&stop{msg: err.Error(), cause: err})
@@ -148,7 +149,7 @@ func (s *turns) Done() {
 		s.over.Done()
 	}
 	if s.open != nil {
-		s.open.Close(func(*core.Tensor) bool { return true })
+		s.open.Dissolve()
 		s.open = nil
 	}
 }

@@ -58,19 +58,33 @@ func (x Tensor) Scalar() (star.Value, bool) {
 	return number(x.Item()), true
 }
 
-// Compare answers == and !=, which the syntax-tree pass asks for: an error.
-func (x Tensor) Compare(op string, other star.Value) (star.Value, error) {
-	name := map[string]string{"==": "eq", "!=": "ne"}[op]
-	return nil, &core.Error{Op: name, Msg: fmt.Sprintf("x %s y would compare handles, not elements; x is %s", op, x.Shape()),
-		Hint: fmt.Sprintf("x.%s(y) compares by element", name)}
+// comparisonOps are the operations behind the comparisons.
+var comparisonOps = map[string]string{"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+// Compare answers a comparison, which the syntax-tree pass asks for: an error, since the answer would
+// have to be one bool.
+func (x Tensor) Compare(op string, y star.Value) (star.Value, error) {
+	name := comparisonOps[op]
+	other := "y"
+	if isNumber(y) {
+		other = y.String()
+	}
+	return nil, &core.Error{Op: name, Msg: fmt.Sprintf("x %s %s is no single True or False; x is %s", op, other, x.Shape()),
+		Hint: fmt.Sprintf("compare by element: x.%s(%s)", name, other)}
 }
 
-// CompareSameType answers <, <=, >, >= between tensors, which would have to be one bool: an error.
-func (x Tensor) CompareSameType(op syntax.Token, _ star.Value, _ int) (bool, error) {
-	name := map[syntax.Token]string{syntax.LT: "lt", syntax.LE: "le", syntax.GT: "gt", syntax.GE: "ge",
-		syntax.EQL: "eq", syntax.NEQ: "ne"}[op]
-	return false, &core.Error{Op: name, Msg: fmt.Sprintf("x %s y is no single bool for tensors; x is %s", op, x.Shape()),
-		Hint: fmt.Sprintf("x.%s(y) compares by element", name)}
+// CompareSameType answers Starlark itself, when it sorts tensors or looks for one in a list.
+func (x Tensor) CompareSameType(op syntax.Token, y star.Value, _ int) (bool, error) {
+	_, err := x.Compare(op.String(), y)
+	return false, err
+}
+
+func isNumber(v star.Value) bool {
+	switch v.(type) {
+	case star.Int, star.Float, star.Bool:
+		return true
+	}
+	return false
 }
 
 // Attr is a property or a method by name.
@@ -134,26 +148,31 @@ var methods = map[string]*star.Builtin{
 	"tolist": star.NewBuiltin("tolist", tensorToList),
 }
 
-// tensorFree is x.free().
+// tensorFree is x.free(): gives the memory back at once. x may not be used afterwards.
 func tensorFree(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
 	}
 	x := b.Receiver().(Tensor)
 	if x.Env() == nil {
-		return nil, &core.Error{Op: "free", Msg: x.Shape() + " is shared and has no owner", Hint: "it goes when nobody uses it"}
+		return nil, &core.Error{Op: "free", Msg: x.Shape() + " is shared and has no owner",
+			Hint: "it goes when nobody uses it"}
 	}
 	x.Free()
 	return star.None, nil
 }
 
-// tensorItem is x.item().
-func tensorItem(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+// tensorItem is x.item(): the one element of a scalar as a number.
+func tensorItem(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	return number(b.Receiver().(Tensor).Item()), nil
+	x := b.Receiver().(Tensor)
+	if it := interpOf(t); it.paths != nil && x.Len() == 1 && !x.Closed() {
+		return unknown{it}, nil
+	}
+	return number(x.Item()), nil
 }
 
 // number is a Go number or bool as Starlark's.

@@ -36,6 +36,7 @@ func TestInterrupt(t *testing.T) {
 		want string // in the errors
 	}{
 		{"script in a loop", []string{"-c", "print('started')\nx = 0\nwhile True: x += 1"}, "<command>:3:"},
+		{"script in an empty loop", []string{"-c", "print('started')\nx = 0\nwhile True: pass"}, "<command>:3:1:"},
 		{"script in a long builtin", []string{"-c", "print('started')\nint('9' * 10000000)"}, ""},
 	}
 	for _, tt := range tests {

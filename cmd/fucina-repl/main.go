@@ -69,7 +69,7 @@ func (p *program) prompt() int {
 		Interp: p.interp, Out: os.Stdout, Err: p.stderr, Color: p.colored, Interrupts: p.interrupts,
 	}
 	if isTerminal(os.Stdin) && isTerminal(os.Stdout) {
-		fmt.Printf("%s. Ctrl-D leaves.\n", version())
+		fmt.Printf("%s. help() explains, Ctrl-D leaves.\n", version())
 		editor, err := repl.NewTerminal()
 		if err != nil {
 			return p.fail(err)

@@ -13,6 +13,7 @@ package gguf
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -37,9 +38,9 @@ type File struct {
 //
 // Errors name the file and what in it is wrong. A key or count that does not fit the file's size, an
 // unknown kind or type, a duplicate key or tensor name and overlapping tensors are errors.
-func Open(name string, open func(name string) (*os.File, error)) (*File, error) {
+func Open(name string, open func(name string) (fs.File, error)) (*File, error) {
 	if open == nil {
-		open = os.Open
+		open = func(name string) (fs.File, error) { return os.Open(name) }
 	}
 	f, err := openPart(name, open)
 	if err != nil {
@@ -53,7 +54,7 @@ func Open(name string, open func(name string) (*os.File, error)) (*File, error) 
 }
 
 // openPart opens one file and knows nothing of its siblings.
-func openPart(name string, open func(name string) (*os.File, error)) (*File, error) {
+func openPart(name string, open func(name string) (fs.File, error)) (*File, error) {
 	file, err := open(name)
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
@@ -64,7 +65,7 @@ func openPart(name string, open func(name string) (*os.File, error)) (*File, err
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
 	var f *File
-	fault := mem.Guard("gguf: "+name, func() { f, err = parse(name, mapping.Bytes()) })
+	fault := mem.Guard(func() { f, err = parse(name, mapping.Bytes()) })
 	if fault != nil {
 		err = fault
 	}
@@ -84,7 +85,7 @@ const (
 )
 
 // openSiblings adds the tensors of the other parts if f is the first part of a split model.
-func (f *File) openSiblings(open func(name string) (*os.File, error)) error {
+func (f *File) openSiblings(open func(name string) (fs.File, error)) error {
 	if !f.Has(keySplitCount) {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (f *File) openSiblings(open func(name string) (*os.File, error)) error {
 }
 
 // openSibling adds the tensors of part no, which must belong to the same split.
-func (f *File) openSibling(name string, open func(name string) (*os.File, error), no int64) error {
+func (f *File) openSibling(name string, open func(name string) (fs.File, error), no int64) error {
 	part, err := openPart(name, open)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestOpen(t *testing.T) {
 	dir := write(t, map[string][]byte{"x.gguf": m.bytes()})
 	name := filepath.Join(dir, "x.gguf")
 	var opened []string
-	f, err := Open(name, func(name string) (*os.File, error) {
+	f, err := Open(name, func(name string) (fs.File, error) {
 		opened = append(opened, name)
 		return os.Open(name)
 	})
@@ -120,7 +120,8 @@ func TestOpenSplit(t *testing.T) {
 		t.Errorf("Keys (-want +got):\n%s", diff)
 	}
 	for i, x := range f.Tensors() {
-		if name := fmt.Sprintf("tensor%d", i); x.Name != name || !bytes.Equal(x.Bytes(), bytes.Repeat([]byte{byte(i)}, 3)) {
+		name, want := fmt.Sprintf("tensor%d", i), bytes.Repeat([]byte{byte(i)}, 3)
+		if x.Name != name || !bytes.Equal(x.Bytes(), want) {
 			t.Errorf("tensor %d is %s with bytes %v", i, x.Name, x.Bytes())
 		}
 	}
@@ -246,7 +247,8 @@ func TestOpenStories(t *testing.T) {
 	} {
 		w, ok := f.Tensor(tt.name)
 		sum := sha256.Sum256(w.Bytes())
-		if got := fmt.Sprintf("%x", sum[:8]); !ok || w.Type != F32 || !slices.Equal(w.Dims, tt.dims) || got != tt.digest {
+		got := fmt.Sprintf("%x", sum[:8])
+		if !ok || w.Type != F32 || !slices.Equal(w.Dims, tt.dims) || got != tt.digest {
 			t.Errorf("%s: found %v, %s %v with digest %s", tt.name, ok, w.Type, w.Dims, got)
 		}
 	}

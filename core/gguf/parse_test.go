@@ -43,7 +43,8 @@ func TestParseRefusesHeaders(t *testing.T) {
 			"the number of tensors is 18446744073709551615, of 24 bytes or more each, " +
 				"but only 8 bytes follow at byte 16 (truncated?)"},
 		{"key count", patched(empty, 16, u64(1)...),
-			"the number of metadata keys is 1, of 13 bytes or more each, but only 0 bytes follow at byte 24 (truncated?)"},
+			"the number of metadata keys is 1, of 13 bytes or more each, " +
+				"but only 0 bytes follow at byte 24 (truncated?)"},
 		{"duplicate key", image{keys: []pair{{"k", one(KindU8, 1)}, {"k", one(KindU8, 2)}}}.bytes(),
 			"metadata key k is there twice"},
 		{"key length", patched(onePair("general.name", one(KindU64, 1)), 24, u64(1<<63)...),
@@ -56,7 +57,8 @@ func TestParseRefusesHeaders(t *testing.T) {
 		{"bool 255 in an array", onePair("k", array(KindBool, []byte{1}, []byte{0}, []byte{255})),
 			"metadata key k: bool 2 of 3 is 255, want 0 or 1"},
 		{"string length", onePair("k", append(u32(uint32(KindString)), u64(math.MaxUint64)...)),
-			"metadata key k: the string needs 18446744073709551615 bytes at byte 45, the file has 45 bytes (truncated?)"},
+			"metadata key k: the string needs 18446744073709551615 bytes at byte 45, " +
+				"the file has 45 bytes (truncated?)"},
 		{"array count", onePair("k", patched(list(KindU32, 1, 2), 8, u64(1<<62)...)),
 			"metadata key k: the number of elements is 4611686018427387904, of 4 bytes or more each, " +
 				"but only 8 bytes follow at byte 49 (truncated?)"},

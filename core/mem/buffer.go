@@ -17,27 +17,25 @@ type Buffer struct {
 	size    int
 	refs    atomic.Int32
 	version atomic.Uint32
-	home    *Pool  // whose block it holds; nil otherwise
-	block   *block // nil: Go memory or borrowed
-	slot    int    // place in home.live
-	owner   any    // what keeps borrowed memory valid
+	marked  atomic.Uint32 // version of the last change that a gradient flows through
+	home    *Pool         // whose block it holds; nil otherwise
+	block   *block        // nil: Go memory or borrowed
+	slot    int           // place in home.live
+	owner   any           // what keeps borrowed memory valid
 }
 
 // Small is a zeroed buffer of size ≤ SmallBytes bytes in Go memory, with one holder.
 func Small(size int) *Buffer {
-	if size <= 16 {
-		s := &struct {
-			Buffer
-			data [2]uint64
-		}{}
-		s.ptr, s.size = unsafe.Pointer(&s.data), size
-		s.refs.Store(1)
-		return &s.Buffer
-	}
 	words := make([]uint64, (size+7)/8)
-	b := &Buffer{ptr: unsafe.Pointer(&words[0]), size: size}
-	b.refs.Store(1)
+	b := &Buffer{}
+	b.Embed(unsafe.Pointer(unsafe.SliceData(words)), size)
 	return b
+}
+
+// Embed makes b, which must be new, a buffer over size bytes of Go memory at p, with one holder.
+func (b *Buffer) Embed(p unsafe.Pointer, size int) {
+	b.ptr, b.size = p, size
+	b.refs.Store(1)
 }
 
 // Borrow is a buffer over memory that others own: data must stay valid and unchanged in size
@@ -72,6 +70,9 @@ func (b *Buffer) Release() {
 // Holders is the number of holders.
 func (b *Buffer) Holders() int { return int(b.refs.Load()) }
 
+// Pooled tells whether the bytes go back to a pool when the last holder lets go.
+func (b *Buffer) Pooled() bool { return b.block != nil }
+
 // Borrowed tells whether the bytes belong to somebody else, who may not want them changed.
 func (b *Buffer) Borrowed() bool { return b.owner != nil }
 
@@ -80,3 +81,9 @@ func (b *Buffer) Version() uint32 { return b.version.Load() }
 
 // Touch records an in-place change.
 func (b *Buffer) Touch() { b.version.Add(1) }
+
+// MarkRecorded notes that a gradient flows through the last in-place change.
+func (b *Buffer) MarkRecorded() { b.marked.Store(b.version.Load()) }
+
+// Recorded is the version of the last change through which a gradient flows; 0 if there is none.
+func (b *Buffer) Recorded() uint32 { return b.marked.Load() }

@@ -2,6 +2,7 @@ package mem
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -18,12 +19,19 @@ import (
 //
 // A Mapping is never closed by the collector, since slices of Bytes do not keep it alive.
 type Mapping struct {
-	data []byte
+	data   []byte
+	mapped bool // false: data is a copy in Go memory
 }
 
-// MapFile maps f from its first byte to the end it has now. f may be closed afterwards. An empty file
-// gives an empty mapping. The error is an *fs.PathError; a directory, pipe or device is refused by name.
-func MapFile(f *os.File) (*Mapping, error) {
+// MapFile maps file from its first byte to the end it has now. The file may be closed afterwards. An empty
+// file gives an empty mapping. The error is an *fs.PathError; a directory, pipe or device is refused by
+// name. A file that is no file of the operating system, such as an embedded one, is read into memory.
+func MapFile(file fs.File) (*Mapping, error) {
+	f, ok := file.(*os.File)
+	if !ok {
+		data, err := io.ReadAll(file)
+		return &Mapping{data: data}, err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -43,8 +51,8 @@ func MapFile(f *os.File) (*Mapping, error) {
 	if err != nil {
 		return nil, mapError(f, err)
 	}
-	live.add(data)
-	return &Mapping{data}, nil
+	live.add(data, f.Name())
+	return &Mapping{data: data, mapped: true}, nil
 }
 
 func mapError(f *os.File, err error) error {
@@ -80,6 +88,9 @@ func (m *Mapping) Close() error {
 	}
 	data := m.data
 	m.data = nil
+	if !m.mapped {
+		return nil
+	}
 	live.remove(data)
 	if err := unmapFile(data); err != nil {
 		return fmt.Errorf("mem: the system did not unmap a file of %d bytes: %w", len(data), err)
@@ -90,31 +101,37 @@ func (m *Mapping) Close() error {
 // mappings are the address ranges of the process that are file mappings. Guard needs them to tell a file
 // that shrank from a pointer that went wrong.
 type mappings struct {
-	mu   sync.Mutex
-	size map[uintptr]uintptr // by first address
+	mu sync.Mutex
+	at map[uintptr]extent // by first address
 }
 
-var live = mappings{size: map[uintptr]uintptr{}}
+type extent struct {
+	size uintptr // bytes
+	file string
+}
 
-func (l *mappings) add(b []byte) {
+var live = mappings{at: map[uintptr]extent{}}
+
+func (l *mappings) add(b []byte, file string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.size[uintptr(unsafe.Pointer(&b[0]))] = uintptr(len(b))
+	l.at[uintptr(unsafe.Pointer(&b[0]))] = extent{uintptr(len(b)), file}
 }
 
 func (l *mappings) remove(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.size, uintptr(unsafe.Pointer(&b[0])))
+	delete(l.at, uintptr(unsafe.Pointer(&b[0])))
 }
 
-func (l *mappings) contain(addr uintptr) bool {
+// find is the file mapped at an address.
+func (l *mappings) find(addr uintptr) (file string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for first, size := range l.size {
-		if first <= addr && addr-first < size {
-			return true
+	for first, e := range l.at {
+		if first <= addr && addr-first < e.size {
+			return e.file, true
 		}
 	}
-	return false
+	return "", false
 }

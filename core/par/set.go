@@ -144,6 +144,8 @@ func (s *set) drop() {
 
 // serve is the life of a worker.
 func (s *set) serve(w *worker) {
+	// A chunk may read a mapped file that shrank: that must reach the caller, not end the process.
+	debug.SetPanicOnFault(true)
 	open := func() bool { return s.open(w.index) }
 	for {
 		w.wake.await(s, open)

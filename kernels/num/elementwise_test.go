@@ -22,6 +22,7 @@ var elementwise = []struct {
 	{"Log", Log[float32], Log[float64], math.Log, bigLog, 1, 0, math.MaxFloat64, 0},
 	{"Tanh", Tanh[float32], Tanh[float64], math.Tanh, bigTanh, 2, -40, 40, -1e40},
 	{"Sigmoid", Sigmoid[float32], Sigmoid[float64], refSigmoid, bigSigmoid, 3, -745, 745, -1e40},
+	{"Erf", Erf[float32], Erf[float64], math.Erf, bigErf, 3, -40, 40, -1e40},
 	{"SiLU", SiLU[float32], SiLU[float64], refSiLU, bigSiLU, 4, -708, 745, -87},
 }
 
@@ -77,6 +78,24 @@ func bigTanh(x float64) *big.Float {
 
 func bigSigmoid(x float64) *big.Float {
 	return quo(number(1), add(number(1), bigExp(-x)))
+}
+
+// bigErf is the Taylor series, at a precision at which it does not cancel.
+func bigErf(x float64) *big.Float {
+	if math.Abs(x) > 8 {
+		return number(math.Copysign(1, x))
+	}
+	const prec = 600
+	z := new(big.Float).SetPrec(prec).SetFloat64(x)
+	square := new(big.Float).Mul(z, z)
+	sum, term := new(big.Float).Copy(z), new(big.Float).Copy(z)
+	for n := 1.0; n < 400; n++ {
+		term.Quo(term.Mul(term, square), big.NewFloat(-n))
+		part := new(big.Float).Quo(term, big.NewFloat(2*n+1))
+		sum.Add(sum, part)
+	}
+	rootPi, _, _ := big.ParseFloat("1.7724538509055160272981674833411451827975494561223871282138077898529113", 10, prec, 0)
+	return sum.Mul(sum, new(big.Float).Quo(big.NewFloat(2), rootPi))
 }
 
 func bigSiLU(x float64) *big.Float { return mul(number(x), bigSigmoid(x)) }

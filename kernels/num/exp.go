@@ -5,8 +5,8 @@ import "math"
 // Exp sets y[i] to the exponential of x[i], within 1 ulp.
 func Exp[T Float](y, x []T) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = exp(v)
+	for i := unary(opExp, y, x); i < len(x); i++ {
+		y[i] = exp(x[i])
 	}
 }
 
@@ -35,14 +35,14 @@ func exp32(x float32) float32 {
 	case x < -104:
 		return 0
 	}
-	n := float32(x*math.Log2E) + round - round
-	r := x - float32(n*ln2Hi) - float32(n*ln2Lo)
+	n := fma32(x, math.Log2E, round) - round
+	r := fma32(-n, ln2Lo, fma32(-n, ln2Hi, x))
 	q := float32(0x1.6ab89ep-10) // relative error 2⁻²⁸
-	q = float32(q*r) + 0x1.123d70p-7
-	q = float32(q*r) + 0x1.55585ap-5
-	q = float32(q*r) + 0x1.55548cp-3
-	q = float32(q*r) + 0x1.fffffcp-2
-	p := 1 + (r + float32(float32(r*r)*q))
+	q = fma32(q, r, 0x1.123d70p-7)
+	q = fma32(q, r, 0x1.55585ap-5)
+	q = fma32(q, r, 0x1.55548cp-3)
+	q = fma32(q, r, 0x1.fffffcp-2)
+	p := 1 + fma32(float32(r*r), q, r)
 	i := int32(n)
 	return float32(float32(p*pow32(i>>1)) * pow32(i-i>>1))
 }
@@ -64,21 +64,21 @@ func exp64(x float64) float64 {
 	case x < -746:
 		return 0
 	}
-	n := float64(x*math.Log2E) + round - round
-	r := x - float64(n*ln2Hi) - float64(n*ln2Lo)
+	n := math.FMA(x, math.Log2E, round) - round
+	r := math.FMA(-n, ln2Lo, math.FMA(-n, ln2Hi, x))
 	q := 0x1.48cb53f91ecccp-33 // relative error 2⁻⁶¹
-	q = float64(q*r) + 0x1.1f8f7ddbe7182p-29
-	q = float64(q*r) + 0x1.ae785857f618ap-26
-	q = float64(q*r) + 0x1.27e4c90f74178p-22
-	q = float64(q*r) + 0x1.71de341e669c5p-19
-	q = float64(q*r) + 0x1.a01a01ae78684p-16
-	q = float64(q*r) + 0x1.a01a01a1e2601p-13
-	q = float64(q*r) + 0x1.6c16c16c14e67p-10
-	q = float64(q*r) + 0x1.1111111110d5ep-7
-	q = float64(q*r) + 0x1.5555555555558p-5
-	q = float64(q*r) + 0x1.5555555555556p-3
-	q = float64(q*r) + 0.5
-	p := 1 + (r + float64(float64(r*r)*q))
+	q = math.FMA(q, r, 0x1.1f8f7ddbe7182p-29)
+	q = math.FMA(q, r, 0x1.ae785857f618ap-26)
+	q = math.FMA(q, r, 0x1.27e4c90f74178p-22)
+	q = math.FMA(q, r, 0x1.71de341e669c5p-19)
+	q = math.FMA(q, r, 0x1.a01a01ae78684p-16)
+	q = math.FMA(q, r, 0x1.a01a01a1e2601p-13)
+	q = math.FMA(q, r, 0x1.6c16c16c14e67p-10)
+	q = math.FMA(q, r, 0x1.1111111110d5ep-7)
+	q = math.FMA(q, r, 0x1.5555555555558p-5)
+	q = math.FMA(q, r, 0x1.5555555555556p-3)
+	q = math.FMA(q, r, 0.5)
+	p := 1 + math.FMA(float64(r*r), q, r)
 	i := int64(n)
 	return float64(float64(p*pow64(i>>1)) * pow64(i-i>>1))
 }

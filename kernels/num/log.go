@@ -6,8 +6,8 @@ import "math"
 // NaN for a negative number.
 func Log[T Float](y, x []T) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = log(v)
+	for i := unary(opLog, y, x); i < len(x); i++ {
+		y[i] = log(x[i])
 	}
 }
 
@@ -48,11 +48,11 @@ func log32(x float32) float32 {
 	s := f / (2 + f)
 	z := float32(s * s)
 	p := float32(0x1.31e0d8p-2) // relative error 2⁻³⁰
-	p = float32(p*z) + 0x1.995ed4p-2
-	p = float32(p*z) + 0x1.55557ap-1
+	p = fma32(p, z, 0x1.995ed4p-2)
+	p = fma32(p, z, 0x1.55557ap-1)
 	h := float32(0.5 * float32(f*f))
-	small := float32(s*(h+float32(z*p))) + float32(e*ln2Lo)
-	return float32(e*ln2Hi) - ((h - small) - f)
+	small := fma32(s, fma32(z, p, h), float32(e*ln2Lo))
+	return fma32(e, ln2Hi, f-(h-small))
 }
 
 func log64(x float64) float64 {
@@ -81,14 +81,14 @@ func log64(x float64) float64 {
 	s := f / (2 + f)
 	z := float64(s * s)
 	p := 0x1.0f0dd086c03cbp-3 // relative error 2⁻⁶⁶
-	p = float64(p*z) + 0x1.0f67446774a52p-3
-	p = float64(p*z) + 0x1.3b20247f430aap-3
-	p = float64(p*z) + 0x1.745ce1c8caaffp-3
-	p = float64(p*z) + 0x1.c71c724b66eafp-3
-	p = float64(p*z) + 0x1.24924924397f8p-2
-	p = float64(p*z) + 0x1.9999999999d11p-2
-	p = float64(p*z) + 0x1.5555555555555p-1
+	p = math.FMA(p, z, 0x1.0f67446774a52p-3)
+	p = math.FMA(p, z, 0x1.3b20247f430aap-3)
+	p = math.FMA(p, z, 0x1.745ce1c8caaffp-3)
+	p = math.FMA(p, z, 0x1.c71c724b66eafp-3)
+	p = math.FMA(p, z, 0x1.24924924397f8p-2)
+	p = math.FMA(p, z, 0x1.9999999999d11p-2)
+	p = math.FMA(p, z, 0x1.5555555555555p-1)
 	h := float64(0.5 * float64(f*f))
-	small := float64(s*(h+float64(z*p))) + float64(e*ln2Lo)
-	return float64(e*ln2Hi) - ((h - small) - f)
+	small := math.FMA(s, math.FMA(z, p, h), float64(e*ln2Lo))
+	return math.FMA(e, ln2Hi, f-(h-small))
 }

@@ -2,10 +2,10 @@
 // elementwise functions, reductions, and the rows of softmax, RMS norm and
 // rotary embedding. Matrix products are in package gemm.
 //
-// The Go code is the specification: an assembly version must give the same
-// bits. So every sum has a stated order, exp and log are our own, and every
-// product is converted, T(x*y), which forbids the compiler to fuse it with an
-// addition.
+// The Go code is the specification: the assembly gives the same bits in every
+// tier of kernels/cpu. So every sum has a stated order, exp and log are our own,
+// a fused multiply-add is written FMA, and every other product is converted,
+// T(x*y), which forbids the compiler to fuse it with an addition.
 //
 // Slices in, slices out: no allocation, no goroutine, no error, no shape. The
 // output comes first. It has at least the length of the first input, and only

@@ -20,6 +20,15 @@ func fold[T Float](l *[lanes]T) T {
 // Sum returns the sum of x, 0 if it is empty.
 func Sum[T Float](x []T) T {
 	var l [lanes]T
+	if simd(len(x)) {
+		n := whole(len(x))
+		if wide[T]() {
+			sumF64(f64(l[:]), f64(x), n)
+		} else {
+			sumF32(f32(l[:]), f32(x), n)
+		}
+		x = x[n:]
+	}
 	for ; len(x) >= lanes; x = x[lanes:] {
 		for j, v := range x[:lanes] {
 			l[j] += v
@@ -31,19 +40,48 @@ func Sum[T Float](x []T) T {
 	return fold(&l)
 }
 
-// Dot returns the sum of the products x[i]·y[i], each rounded before it is
-// added; Dot(x, x) is the sum of squares. y has at least the length of x.
+// Dot returns the sum of the products x[i]·y[i], each added to its lane by an
+// FMA; Dot(x, x) is the sum of squares. y has at least the length of x.
 func Dot[T Float](x, y []T) T {
 	var l [lanes]T
+	if simd(len(x)) {
+		n := whole(len(x))
+		if wide[T]() {
+			dotF64(f64(l[:]), f64(x), f64(y[:n]), n)
+		} else {
+			dotF32(f32(l[:]), f32(x), f32(y[:n]), n)
+		}
+		x, y = x[n:], y[n:]
+	}
 	for ; len(x) >= lanes; x, y = x[lanes:], y[lanes:] {
 		b := y[:lanes]
 		for j, v := range x[:lanes] {
-			l[j] += T(v * b[j])
+			l[j] = FMA(v, b[j], l[j])
 		}
 	}
 	y = y[:len(x)]
 	for j, v := range x {
-		l[j] += T(v * y[j])
+		l[j] = FMA(v, y[j], l[j])
+	}
+	return fold(&l)
+}
+
+// Squares returns the sum of (x[i] - m)², each rounded as a difference and added
+// to its lane by an FMA.
+func Squares[T Float](x []T, m T) T {
+	var l [lanes]T
+	if simd(len(x)) {
+		n := whole(len(x))
+		if wide[T]() {
+			squaresF64(f64(l[:]), f64(x), float64(m), n)
+		} else {
+			squaresF32(f32(l[:]), f32(x), float32(m), n)
+		}
+		x = x[n:]
+	}
+	for i, v := range x {
+		d := v - m
+		l[i%lanes] = FMA(d, d, l[i%lanes])
 	}
 	return fold(&l)
 }
@@ -52,6 +90,10 @@ func Dot[T Float](x, y []T) T {
 // one; +0 is larger than -0.
 func Max[T Float](x []T) T {
 	a := T(math.Inf(-1))
+	if simd(len(x)) {
+		a = maxSIMD(x)
+		x = x[whole(len(x)):]
+	}
 	b, c, d := a, a, a // the order does not matter: four chains run faster than one
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = max(a, x[0]), max(b, x[1]), max(c, x[2]), max(d, x[3])
@@ -62,10 +104,37 @@ func Max[T Float](x []T) T {
 	return max(a, b, c, d)
 }
 
+// maxSIMD is Max of the whole groups of x.
+func maxSIMD[T Float](x []T) T {
+	n := whole(len(x))
+	var l [lanes]T
+	copy(l[:], x)
+	if wide[T]() {
+		maxF64(f64(l[:]), f64(x), n)
+	} else {
+		maxF32(f32(l[:]), f32(x), n)
+	}
+	a := l[0]
+	for _, v := range l {
+		a = max(a, v)
+	}
+	for i := 0; a == 0 && i < n; i++ {
+		a = max(a, x[i]) // the instruction does not tell zeros apart
+		if !math.Signbit(float64(a)) {
+			break
+		}
+	}
+	return a
+}
+
 // Min returns the smallest element of x, +Inf if it is empty, NaN if there is
 // one; -0 is smaller than +0.
 func Min[T Float](x []T) T {
 	a := T(math.Inf(1))
+	if simd(len(x)) {
+		a = minSIMD(x)
+		x = x[whole(len(x)):]
+	}
 	b, c, d := a, a, a // the order does not matter: four chains run faster than one
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = min(a, x[0]), min(b, x[1]), min(c, x[2]), min(d, x[3])
@@ -74,4 +143,27 @@ func Min[T Float](x []T) T {
 		a = min(a, v)
 	}
 	return min(a, b, c, d)
+}
+
+// minSIMD is Min of the whole groups of x.
+func minSIMD[T Float](x []T) T {
+	n := whole(len(x))
+	var l [lanes]T
+	copy(l[:], x)
+	if wide[T]() {
+		minF64(f64(l[:]), f64(x), n)
+	} else {
+		minF32(f32(l[:]), f32(x), n)
+	}
+	a := l[0]
+	for _, v := range l {
+		a = min(a, v)
+	}
+	for i := 0; a == 0 && i < n; i++ {
+		a = min(a, x[i]) // the instruction does not tell zeros apart
+		if math.Signbit(float64(a)) {
+			break
+		}
+	}
+	return a
 }

@@ -8,8 +8,13 @@ package num
 // RopeInterleaved turns the pairs (x[2i], x[2i+1]).
 func RopeInterleaved[T Float](y, x, cos, sin []T) {
 	y, sin = y[:len(x)], sin[:len(cos)]
-	for i, c := range cos {
-		a, b, s := x[2*i], x[2*i+1], sin[i]
+	i := 0
+	if n := whole(2 * len(cos)); !wide[T]() && simd(n) {
+		ropePairsF32(f32(y), f32(x), f32(cos), f32(sin), n)
+		i = n / 2
+	}
+	for ; i < len(cos); i++ {
+		a, b, c, s := x[2*i], x[2*i+1], cos[i], sin[i]
 		y[2*i] = T(a*c) - T(b*s)
 		y[2*i+1] = T(a*s) + T(b*c)
 	}
@@ -20,8 +25,13 @@ func RopeInterleaved[T Float](y, x, cos, sin []T) {
 func RopeHalf[T Float](y, x, cos, sin []T) {
 	y, sin = y[:len(x)], sin[:len(cos)]
 	h := len(cos)
-	for i, c := range cos {
-		a, b, s := x[i], x[i+h], sin[i]
+	i := 0
+	if !wide[T]() && simd(h) {
+		i = whole(h)
+		ropeHalfF32(f32(y), f32(y[h:]), f32(x), f32(x[h:]), f32(cos), f32(sin), i)
+	}
+	for ; i < h; i++ {
+		a, b, c, s := x[i], x[i+h], cos[i], sin[i]
 		y[i] = T(a*c) - T(b*s)
 		y[i+h] = T(a*s) + T(b*c)
 	}

@@ -6,14 +6,31 @@ import "math"
 // As in torch, a row of nothing but -Inf and a row with +Inf give NaN.
 func SoftmaxRow[T Float](y, x []T) {
 	y = y[:len(x)]
-	m := Max(x)
+	quotient(y, y, ExpSum(y, x, Max(x)))
+}
+
+// ExpSum sets y[i] to exp(x[i] - m) and returns the Sum of y.
+func ExpSum[T Float](y, x []T, m T) T {
+	y = y[:len(x)]
+	var l [lanes]T
+	n := 0
+	if simd(len(x)) {
+		n = whole(len(x))
+		if wide[T]() {
+			expSumF64(f64(l[:]), f64(y), f64(x), float64(m), n)
+		} else {
+			expSumF32(f32(l[:]), f32(y), f32(x), float32(m), n)
+		}
+	}
+	x, y = x[n:], y[n:]
 	for i, v := range x {
-		y[i] = exp(v - m)
+		y[i] = v - m
 	}
-	s := Sum(y)
-	for i := range y {
-		y[i] /= s
+	Exp(y, y)
+	for i, v := range y {
+		l[i%lanes] += v
 	}
+	return fold(&l)
 }
 
 // RMSNormRow sets y[i] to x[i]·r·w[i], multiplied from the left, and returns
@@ -23,14 +40,45 @@ func RMSNormRow[T Float](y, x, w []T, eps T) (r T) {
 	y = y[:len(x)]
 	r = 1 / T(math.Sqrt(float64(Dot(x, x)/T(len(x))+eps)))
 	if w == nil {
-		for i, v := range x {
-			y[i] = T(v * r)
-		}
+		Scale(y, x, r)
 		return r
 	}
 	w = w[:len(x)]
-	for i, v := range x {
-		y[i] = T(T(v*r) * w[i])
+	i := 0
+	if simd(len(x)) {
+		i = whole(len(x))
+		if wide[T]() {
+			rmsScaleF64(f64(y), f64(x), f64(w), float64(r), i)
+		} else {
+			rmsScaleF32(f32(y), f32(x), f32(w), float32(r), i)
+		}
+	}
+	for ; i < len(x); i++ {
+		y[i] = T(T(x[i]*r) * w[i])
 	}
 	return r
+}
+
+// LayerNormRow sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the
+// left and the last product fused, and returns the mean and
+// r = 1/√(variance + eps). The variance is Squares(x, mean) over the length.
+// (Ba, Kiros, Hinton: Layer normalization, 2016)
+func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
+	y, w, b = y[:len(x)], w[:len(x)], b[:len(x)]
+	n := T(len(x))
+	mean = Sum(x) / n
+	r = 1 / T(math.Sqrt(float64(Squares(x, mean)/n+eps)))
+	i := 0
+	if simd(len(x)) {
+		i = whole(len(x))
+		if wide[T]() {
+			layerScaleF64(f64(y), f64(x), f64(w), f64(b), float64(mean), float64(r), i)
+		} else {
+			layerScaleF32(f32(y), f32(x), f32(w), f32(b), float32(mean), float32(r), i)
+		}
+	}
+	for ; i < len(x); i++ {
+		y[i] = FMA(T((x[i]-mean)*r), w[i], b[i])
+	}
+	return mean, r
 }

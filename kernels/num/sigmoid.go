@@ -5,8 +5,8 @@ import "math"
 // Tanh sets y[i] to the hyperbolic tangent of x[i], within 2 ulp.
 func Tanh[T Float](y, x []T) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = tanh(v)
+	for i := unary(opTanh, y, x); i < len(x); i++ {
+		y[i] = tanh(x[i])
 	}
 }
 
@@ -16,7 +16,7 @@ func tanh[T Float](x T) T {
 	var y T
 	if a := abs(x); a < 0.625 {
 		z := T(a * a)
-		y = a + T(T(a*z)*tanhTail(z))
+		y = FMA(T(a*z), tanhTail(z), a)
 	} else {
 		y = 1 - 2/(exp(T(2*a))+1)
 	}
@@ -29,23 +29,23 @@ func tanh[T Float](x T) T {
 func tanhTail[T Float](z T) (p T) {
 	if wide[T]() { // relative error 2⁻⁶¹
 		p = 0x1.96a40f25712e7p-18
-		p = T(p*z) - 0x1.fb20c5d5ee726p-16
-		p = T(p*z) + 0x1.8032634275983p-14
-		p = T(p*z) - 0x1.f119d8b368d26p-13
-		p = T(p*z) + 0x1.350c1e8216745p-11
-		p = T(p*z) - 0x1.7d9c44d7fe6f6p-10
-		p = T(p*z) + 0x1.d6d35b980b83fp-9
-		p = T(p*z) - 0x1.226e32d84f2cdp-7
-		p = T(p*z) + 0x1.664f487105fb9p-6
-		p = T(p*z) - 0x1.ba1ba1b9d2a95p-5
-		p = T(p*z) + 0x1.1111111110c60p-3
-		p = T(p*z) - 0x1.5555555555552p-2
+		p = FMA(p, z, -0x1.fb20c5d5ee726p-16)
+		p = FMA(p, z, 0x1.8032634275983p-14)
+		p = FMA(p, z, -0x1.f119d8b368d26p-13)
+		p = FMA(p, z, 0x1.350c1e8216745p-11)
+		p = FMA(p, z, -0x1.7d9c44d7fe6f6p-10)
+		p = FMA(p, z, 0x1.d6d35b980b83fp-9)
+		p = FMA(p, z, -0x1.226e32d84f2cdp-7)
+		p = FMA(p, z, 0x1.664f487105fb9p-6)
+		p = FMA(p, z, -0x1.ba1ba1b9d2a95p-5)
+		p = FMA(p, z, 0x1.1111111110c60p-3)
+		p = FMA(p, z, -0x1.5555555555552p-2)
 	} else { // relative error 2⁻²⁷
 		p = -0x1.767a14p-8
-		p = T(p*z) + 0x1.524c40p-6
-		p = T(p*z) - 0x1.b842c4p-5
-		p = T(p*z) + 0x1.11075ep-3
-		p = T(p*z) - 0x1.555534p-2
+		p = FMA(p, z, 0x1.524c40p-6)
+		p = FMA(p, z, -0x1.b842c4p-5)
+		p = FMA(p, z, 0x1.11075ep-3)
+		p = FMA(p, z, -0x1.555534p-2)
 	}
 	return p
 }
@@ -53,8 +53,8 @@ func tanhTail[T Float](z T) (p T) {
 // Sigmoid sets y[i] to 1/(1 + exp(-x[i])), within 3 ulp.
 func Sigmoid[T Float](y, x []T) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = sigmoid(v)
+	for i := unary(opSigmoid, y, x); i < len(x); i++ {
+		y[i] = sigmoid(x[i])
 	}
 }
 
@@ -73,7 +73,16 @@ func sigmoid[T Float](x T) T {
 // product it is, it gives NaN for -Inf.
 func SiLU[T Float](y, x []T) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = T(v * sigmoid(v))
+	for i := unary(opSiLU, y, x); i < len(x); i++ {
+		y[i] = T(x[i] * sigmoid(x[i]))
+	}
+}
+
+// SwiGLU sets y[i] to SiLU of gate[i] times up[i] (Shazeer 2020).
+func SwiGLU[T Float](y, gate, up []T) {
+	y, up = y[:len(gate)], up[:len(gate)]
+	for i := binary(opSwiGLU, y, gate, up); i < len(gate); i++ {
+		g := gate[i]
+		y[i] = T(T(g*sigmoid(g)) * up[i])
 	}
 }

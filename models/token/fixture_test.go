@@ -77,7 +77,7 @@ func writeGGUF(path string, entries []entry) error {
 
 // newTokenizer is New for the file at path, which is closed before the tokenizer is used.
 func newTokenizer(path string) (*Tokenizer, error) {
-	f, err := gguf.Open(path, os.Open)
+	f, err := gguf.Open(path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func writeVariant(t testing.TB, path, name string) error {
 	if err := os.WriteFile(base, gunzip(t, "testdata/llama-spm.gguf.gz"), 0o600); err != nil {
 		return err
 	}
-	f, err := gguf.Open(base, os.Open)
+	f, err := gguf.Open(base, nil)
 	if err != nil {
 		return err
 	}

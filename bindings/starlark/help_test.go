@@ -1,0 +1,93 @@
+package starlark
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	star "go.starlark.net/starlark"
+)
+
+// helpText is what help prints.
+func helpText(t *testing.T, call string) string {
+	t.Helper()
+	var out bytes.Buffer
+	it := newTest(Config{Stdout: &out})
+	defer it.Close()
+	src := "def double(x, by=2):\n  '''Doubles x.'''\n  return x * by\n" + call
+	if err := it.RunSource(background, "<test>", []byte(src)); err != nil {
+		return err.Error()
+	}
+	return out.String()
+}
+
+func TestHelp(t *testing.T) {
+	for _, test := range []struct{ call, want string }{
+		{`help("softmax")`, "x.softmax(axis)\n\n"},
+		{`help(softmax)`, "x.softmax(axis)\n\n"},
+		{`help("sum")`, "sum(xs, start=0): the elements added up."},
+		{`help(sum)`, "x.sum("},
+		{`help("max")`, "x.max("},
+		{`help("tolist")`, "x.tolist(): nested lists of numbers, or a number for a scalar.\n"},
+		{`help(ones(a=1).tolist)`, "x.tolist(): nested lists"},
+		{`help("generate")`, "m.generate(prompt, max_tokens=256,"},
+		{`help("scope")`, "scope(fn, *args, **kwargs): it calls fn and returns its result."},
+		{`help("len")`, "len is as in Starlark: https://"},
+		{`help([].append)`, "append is as in Starlark: https://"},
+		{`help("double")`, "double(x, by=2)\n\nDoubles x.\n"},
+		{`help(double)`, "double(x, by=2)\n\nDoubles x.\n"},
+		{`help("math")`, "module with acos "},
+		{`help(3)`, "int\n"},
+		{`help("sofmax")`, `help: there is nothing called "sofmax"; did you mean help("softmax")?`},
+		{`help("generat")`, `did you mean help("generate")?`},
+		{`help("elephant")`, `help: there is nothing called "elephant"; help() lists all names`},
+	} {
+		if got := helpText(t, test.call); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got\n%s\nwant %q", test.call, got, test.want)
+		}
+	}
+}
+
+// TestHelpLists looks for every name of the language in the overview.
+func TestHelpLists(t *testing.T) {
+	words := strings.Fields(helpText(t, "help()"))
+	it := New(Config{})
+	defer it.Close()
+	for name, v := range it.names {
+		if _, ok := v.(star.Callable); ok && !slices.Contains(words, name) {
+			t.Errorf("help() does not list %s", name)
+		}
+	}
+	for line := range strings.Lines(helpText(t, "help()")) {
+		if len(line) > textColumns+1 {
+			t.Errorf("wider than %d columns: %s", textColumns, line)
+		}
+	}
+}
+
+// TestBuiltinsAreExplained insists on a comment of the form that help reads on every builtin of our own.
+func TestBuiltinsAreExplained(t *testing.T) {
+	it := New(Config{})
+	defer it.Close()
+	var ours []*star.Builtin
+	for name, v := range it.names {
+		if b, ok := v.(*star.Builtin); ok && (builtins.Has(name) || !star.Universe.Has(name)) {
+			ours = append(ours, b)
+		}
+	}
+	for receiver, table := range map[star.Value]map[string]*star.Builtin{
+		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
+	} {
+		for b := range maps.Values(table) {
+			ours = append(ours, b.BindReceiver(receiver))
+		}
+	}
+	for _, b := range ours {
+		text, err := builtinHelp(b)
+		if err != nil || strings.Contains(text, "as in Starlark") || !strings.Contains(text, b.Name()+"(") {
+			t.Errorf("%s: help says %q, %v", b.Name(), text, err)
+		}
+	}
+}

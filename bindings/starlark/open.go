@@ -1,0 +1,86 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// openError is a file that cannot be opened or read, in our words, which are the same on every system.
+type openError struct {
+	name  string
+	hint  string
+	cause error
+}
+
+func (e *openError) Error() string {
+	text := fmt.Sprintf("cannot open %s: %s", e.name, reason(e.cause))
+	if e.hint != "" {
+		text += "; " + e.hint
+	}
+	return text
+}
+
+func (e *openError) Unwrap() error { return e.cause }
+
+// reason is err without the name of the file.
+func reason(err error) string {
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "no such file"
+	case errors.As(err, &failed):
+		return failed.Err.Error()
+	}
+	return err.Error()
+}
+
+// cannotOpen makes an openError of what came of opening name. If the file is missing the hint is the name of
+// a file beside it that may have been meant, else where such names begin.
+func (it *Interp) cannotOpen(name string, err error, begin string) error {
+	e := &openError{name: filepath.ToSlash(name), cause: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		if near := it.nearFile(e.name); near != "" {
+			e.hint = fmt.Sprintf("did you mean %s?", near)
+		} else if !path.IsAbs(e.name) {
+			e.hint = begin
+		}
+	}
+	return e
+}
+
+// maxNeighbours bounds how many names of a folder are looked at for a hint.
+const maxNeighbours = 1000
+
+// nearFile returns the file of the same kind and in the same folder that a misspelt name most likely meant,
+// or "".
+func (it *Interp) nearFile(name string) string {
+	dir, base := path.Split(name)
+	folder, err := it.cfg.Open(path.Clean(dir))
+	if err != nil {
+		return ""
+	}
+	defer folder.Close()
+	list, ok := folder.(fs.ReadDirFile)
+	if !ok {
+		return ""
+	}
+	entries, _ := list.ReadDir(maxNeighbours) // those before an error will do
+	kind := path.Ext(base)
+	var stems []string
+	for _, entry := range entries {
+		n := entry.Name()
+		if stem := strings.TrimSuffix(n, path.Ext(n)); path.Ext(n) == kind {
+			stems = append(stems, stem)
+		}
+	}
+	slices.Sort(stems)
+	if near := nearest(strings.TrimSuffix(base, kind), stems); near != "" {
+		return dir + near + kind
+	}
+	return ""
+}

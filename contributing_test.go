@@ -1,0 +1,71 @@
+package fucina
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestContributingSample drops the operation that CONTRIBUTING.md shows into core, as the one new file of the
+// tree, and wants what the text promises: scripts can call it, help explains it, the generic tests pass.
+func TestContributingSample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command once more")
+	}
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	sample := filepath.Join(dir, "square.go")
+	writeFile(t, sample, []byte(block(t, string(text), "```go\n")))
+	overlay, err := json.Marshal(map[string]any{
+		"Replace": map[string]string{filepath.Join(root, "core", "square.go"): sample},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withSample := filepath.Join(dir, "overlay.json")
+	writeFile(t, withSample, overlay)
+
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"vet", "-overlay", withSample, "./core"}, nil},
+		{[]string{"run", "-overlay", withSample, "./cmd/fucina-repl", "-c", `
+x = tensor([[1.0, -3.0]], "a b")
+print(x.square().tolist(), square(tensor([4], "a")).tolist())
+print(catch(lambda: x.square(2)).error)
+help("square")`},
+			[]string{"[[1.0, 9.0]] [16]\n", "square: got 1 positional arguments too many",
+				"x.square()\n\nSquare is x · x", `tensor([-1.0, 0.0, 2.0], "a").square()`}},
+		{[]string{"test", "-overlay", withSample, "-v", "./core", "-run", "^(TestOps|TestOpDocs|TestOpNames)$/./^square$"},
+			[]string{"/square", "\nPASS\n"}},
+	} {
+		out, err := exec.Command("go", test.args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("go %s: %v\n%s", strings.Join(test.args, " "), err, out)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("go %s: want %q, got\n%s", strings.Join(test.args, " "), want, out)
+			}
+		}
+	}
+}
+
+func writeFile(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,272 @@
+package grad
+
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// Mode says how a backward walk treats the graph. The zero value is what training wants.
+type Mode struct {
+	// RetainGraph keeps what the recorded operations saved, so that the same graph can be walked again.
+	RetainGraph bool
+
+	// CreateGraph records the walk itself, so that the gradients can be differentiated. It retains the graph.
+	CreateGraph bool
+
+	// AllowUnused makes the gradient of an input on which no output depends nil instead of an error.
+	AllowUnused bool
+}
+
+// Backward adds to the Grad of every variable on which the outputs depend the gradient of the outputs with
+// respect to it. seeds are the gradients with respect to the outputs, of their axes, sizes and dtypes; a nil
+// one, or none at all, stands for 1, and its output must be a scalar.
+//
+// Misuse panics with a *core.Error before any gradient has changed. A walk that is stopped midway leaves the
+// gradients incomplete.
+func Backward(outputs, seeds []*core.Tensor, mode Mode) {
+	w := begin("backward", "loss", outputs, mode)
+	defer w.discard()
+	w.run(seeds, func(n *core.Node) bool { return n.Leaf() != nil })
+}
+
+// Gradients is the gradients of the outputs with respect to the inputs, which may be any tracked tensors. seeds
+// are as in Backward. No variable's Grad changes. The results belong to the innermost open scope.
+func Gradients(outputs, inputs, seeds []*core.Tensor, mode Mode) []*core.Tensor {
+	w := begin("grad", "the output", outputs, mode)
+	defer w.discard()
+	targets := map[*core.Node]bool{}
+	w.captured = map[core.Edge]*core.Tensor{}
+	for i, x := range inputs {
+		w.mustTrack(fmt.Sprintf("inputs[%d]", i), x)
+		targets[x.Origin().Node] = true
+		w.captured[x.Origin()] = nil
+	}
+	w.run(seeds, func(n *core.Node) bool { return targets[n] })
+	results := make([]*core.Tensor, len(inputs))
+	for i, x := range inputs {
+		t := w.captured[x.Origin()]
+		if t == nil && !mode.AllowUnused {
+			panic(w.error(fmt.Sprintf("the outputs do not depend on inputs[%d], %s", i, x.Shape()),
+				"pass allow_unused=True to get None for it"))
+		}
+		if t != nil {
+			results[i] = t.Alias()
+			w.env.Own(results[i])
+		}
+	}
+	return results
+}
+
+// walk is one pass over a graph.
+type walk struct {
+	op, what string // for messages: the call and an output
+	mode     Mode
+	env      *core.Env
+	outputs  []*core.Tensor
+	tasks    map[*core.Node]*task
+	order    []*task                    // those on a way to a target, producers before consumers
+	captured map[core.Edge]*core.Tensor // of Gradients: what came to the inputs
+}
+
+func begin(op, what string, outputs []*core.Tensor, mode Mode) *walk {
+	w := &walk{op: op, what: what, mode: mode, outputs: outputs, tasks: map[*core.Node]*task{}}
+	if len(outputs) == 0 {
+		panic(w.error("got no outputs", ""))
+	}
+	w.env = outputs[0].Env()
+	for _, y := range outputs {
+		w.mustTrack(what, y)
+		if y.Env() != w.env {
+			panic(w.error("the outputs belong to two interpreters", ""))
+		}
+	}
+	return w
+}
+
+func (w *walk) error(msg, hint string) *core.Error {
+	return &core.Error{Op: w.op, Msg: msg, Hint: hint}
+}
+
+func (w *walk) mustTrack(what string, t *core.Tensor) {
+	if t.Closed() {
+		panic(w.error(what+", "+t.String(), "return it from the scope, or keep(x) it there"))
+	}
+	if !t.Tracked() {
+		panic(w.error(fmt.Sprintf("%s, %s, depends on no variable", what, t.Shape()),
+			"make one before it is computed: w = variable(w)"))
+	}
+}
+
+// run walks from the outputs to the nodes that target picks.
+func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
+	w.env.Record(w.mode.CreateGraph, func() {
+		w.prepare(seeds, target)
+		for n := len(w.order) - 1; n >= 0; n-- {
+			w.fire(w.order[n])
+			w.order = w.order[:n]
+		}
+	})
+}
+
+// prepare finds the way and sends the seeds off.
+func (w *walk) prepare(seeds []*core.Tensor, target func(*core.Node) bool) {
+	own := make([]*core.Tensor, len(w.outputs))
+	for i := range w.outputs {
+		own[i] = w.seed(i, seeds)
+	}
+	for _, y := range w.outputs {
+		w.search(y.Origin().Node, target)
+	}
+	roots := w.connect()
+	w.tasks = nil
+	for i, e := range roots {
+		w.send(e, own[i])
+	}
+}
+
+// seed is the gradient with respect to output i.
+func (w *walk) seed(i int, seeds []*core.Tensor) *core.Tensor {
+	y := w.outputs[i]
+	if len(seeds) != 0 && len(seeds) != len(w.outputs) {
+		panic(w.error(fmt.Sprintf("got %d seeds for %d outputs", len(seeds), len(w.outputs)), "give one for each"))
+	}
+	if len(seeds) == 0 || seeds[i] == nil {
+		if y.Rank() > 0 {
+			panic(w.error(fmt.Sprintf("%s must be a scalar, got %s", w.what, y.Shape()),
+				fmt.Sprintf("use loss.mean(%q)", y.Axes())))
+		}
+		return w.compute(func() *core.Tensor { return w.env.FromFloats(y.DType(), []float64{1}, nil) })
+	}
+	s := seeds[i]
+	same := s.DType() == y.DType() && s.Rank() == y.Rank()
+	for _, name := range y.Axes().Names() {
+		same = same && s.Size(name) == y.Size(name)
+	}
+	if !same {
+		panic(w.error(fmt.Sprintf("seeds[%d] is %s for an output %s", i, s.Shape(), y.Shape()),
+			"a seed has its output's axes, sizes and dtype"))
+	}
+	return w.compute(func() *core.Tensor {
+		if s.Axes() == y.Axes() {
+			return s
+		}
+		return s.Order(y.Axes().String())
+	})
+}
+
+// compute runs f in a scope of its own. The result is a handle that belongs to no scope and that only the walk
+// holds, whatever f returned.
+func (w *walk) compute(f func() *core.Tensor) *core.Tensor {
+	s := w.env.Open()
+	defer s.Close()
+	return f().Alias()
+}
+
+// fire passes on what came to a task from all its consumers.
+func (w *walk) fire(t *task) {
+	for i, sum := range t.sums {
+		if sum == nil {
+			continue
+		}
+		place := core.Edge{Node: t.node, Slot: i}
+		if _, ok := w.captured[place]; ok {
+			w.captured[place] = sum.Alias()
+		} else if leaf := t.node.Leaf(); leaf != nil {
+			w.accumulate(leaf, sum)
+		}
+	}
+	if t.passes {
+		w.pass(t)
+		if !w.mode.RetainGraph && !w.mode.CreateGraph {
+			t.node.Spend()
+		}
+	}
+	t.discard()
+}
+
+// accumulate adds g to a variable's gradient.
+func (w *walk) accumulate(v *core.Variable, g *core.Tensor) {
+	total := w.compute(func() *core.Tensor {
+		switch {
+		case v.Grad != nil:
+			return v.Grad.Add(g)
+		case !g.Sole():
+			return g.Copy() // its bytes are a view, or another gradient's too
+		}
+		return g
+	})
+	if v.Grad != nil {
+		v.Grad.Free()
+	}
+	v.Grad = total
+}
+
+// pass asks the node for the gradients with respect to its operands and sends them to their producers.
+func (w *walk) pass(t *task) {
+	grads := make([]*core.Tensor, len(t.edges))
+	some := false
+	for _, sum := range t.sums {
+		some = some || sum != nil
+	}
+	if some {
+		want := uint64(0)
+		for i, e := range t.edges {
+			if e.to != nil {
+				want |= 1 << min(i, 63)
+			}
+		}
+		s := w.env.Open()
+		defer s.Close()
+		copy(grads, t.node.Apply(t.sums, want, w.mode.CreateGraph, differentiate))
+	}
+	for i, e := range t.edges {
+		g := grads[i]
+		if g != nil && e.to != nil {
+			g = g.Alias()
+		}
+		w.send(e, g)
+	}
+}
+
+// differentiate is for operations whose gradient cannot be differentiated as it stands.
+func differentiate(y *core.Tensor, xs []*core.Tensor, gy *core.Tensor) []*core.Tensor {
+	return Gradients([]*core.Tensor{y}, xs, []*core.Tensor{gy}, Mode{CreateGraph: true, AllowUnused: true})
+}
+
+// send puts a gradient, which may be nil, into a slot.
+func (w *walk) send(e edge, g *core.Tensor) {
+	if e.to == nil {
+		return
+	}
+	slots := e.to.slots
+	slots[e.slot].grad, slots[e.slot].sent = g, true
+	for n := &e.to.summed; *n < len(slots) && slots[*n].sent; *n++ {
+		s := &slots[*n]
+		sum := &e.to.sums[s.output]
+		switch {
+		case s.grad == nil:
+			continue
+		case *sum == nil:
+			*sum = s.grad
+		default:
+			both := w.compute(func() *core.Tensor { return (*sum).Add(s.grad) })
+			(*sum).Free()
+			s.grad.Free()
+			*sum = both
+		}
+		s.grad = nil
+	}
+}
+
+// discard lets go what the walk still holds.
+func (w *walk) discard() {
+	for _, t := range w.order {
+		t.discard()
+	}
+	for _, t := range w.captured {
+		if t != nil {
+			t.Free()
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// Package cpu says what the processor can do: the tier of assembly that the
+// kernels use, and single features beyond a tier. It holds no kernel.
+//
+// A tier is a set of instructions that a whole family of kernels is written in.
+// All tiers give the same bits, so the choice is one of speed only; tests and
+// curious users force a lower one.
+package cpu
+
+import "sync/atomic"
+
+// Tier is a set of instructions. Of two tiers of one architecture the greater
+// includes the smaller.
+type Tier uint32
+
+// The tiers. With the build tag purego, and on other architectures, there is
+// only Generic.
+const (
+	Generic Tier = iota // plain Go
+	AVX2                // amd64: AVX2, FMA, F16C
+	AVX512              // amd64: AVX2 and AVX-512 F, BW, VL, DQ
+	NEON                // arm64: what every such processor has
+)
+
+// String returns "go", "avx2", "avx512" or "neon".
+func (t Tier) String() string {
+	switch t {
+	case AVX2:
+		return "avx2"
+	case AVX512:
+		return "avx512"
+	case NEON:
+		return "neon"
+	}
+	return "go"
+}
+
+// Feature is an instruction set that some kernels of a tier use in addition.
+type Feature uint32
+
+// The features and the tier each belongs to.
+const (
+	AVXVNNI    Feature = 1 << iota // AVX2: VPDPBUSD of ymm registers in the VEX encoding
+	AVX512VNNI                     // AVX512: VPDPBUSD of zmm registers
+	AVX512BF16                     // AVX512: VDPBF16PS
+	DotProd                        // NEON: SDOT, UDOT
+	I8MM                           // NEON: SMMLA, USDOT
+)
+
+var (
+	tiers    = append([]Tier{Generic}, detectedTiers()...)
+	features = detectedFeatures()
+	current  atomic.Uint32
+)
+
+func init() { current.Store(uint32(tiers[len(tiers)-1])) }
+
+// Tiers returns the tiers this machine has, Generic first, the best one last.
+func Tiers() []Tier { return append([]Tier{}, tiers...) }
+
+// Current returns the tier in use: the best one unless another was forced.
+func Current() Tier { return Tier(current.Load()) }
+
+// Has reports whether f can be used in the current tier.
+func Has(f Feature) bool {
+	if features&f == 0 {
+		return false
+	}
+	switch f {
+	case AVXVNNI:
+		return Current() >= AVX2
+	case AVX512VNNI, AVX512BF16:
+		return Current() >= AVX512
+	}
+	return Current() == NEON
+}
+
+// Force makes t the current tier of the whole process and returns a function
+// that makes it the former one again. It reports false and changes nothing if
+// this machine lacks t. A kernel that is running may finish in either tier.
+func Force(t Tier) (restore func(), ok bool) {
+	for _, have := range tiers {
+		if have == t {
+			old := current.Swap(uint32(t))
+			return func() { current.Store(old) }, true
+		}
+	}
+	return func() {}, false
+}
