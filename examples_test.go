@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,4 +71,35 @@ func block(t *testing.T, text, open string) string {
 		t.Fatalf("no block begins with %q", open)
 	}
 	return code
+}
+
+// The example programs build and do what their comments say.
+func TestExamplePrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	for _, c := range []struct {
+		args  []string
+		stdin string
+		want  []string
+	}{
+		{[]string{"./examples/service", "-once"}, "", []string{"200: sigmoid(3) = 0.9526, slope 0.0452\n", "400: "}},
+		{[]string{"./examples/pipeline", "examples/pipeline/rules.star"}, "a,1,2\nb,1.1,2.1\nc,0.9,1.8\nd,9,12\n",
+			[]string{"  a        0.573\n", "* d        1.732\n"}},
+		{[]string{"./examples/plugin"}, "", []string{"Hinge is max(0, 1 - x)", "f32[row=2] [1.25,    0]\n"}},
+	} {
+		t.Run(filepath.Base(c.args[0]), func(t *testing.T) {
+			cmd := exec.Command("go", append([]string{"run"}, c.args...)...)
+			cmd.Stdin = strings.NewReader(c.stdin)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("printed\n%s\nwant in it %q", out, want)
+				}
+			}
+		})
+	}
 }

@@ -18,6 +18,9 @@ type Env struct {
 	// Where tells the place in the script that is being executed, for messages; may be nil.
 	Where func() Site
 
+	// Ops are the operations that this Env's interpreter has beyond the table, by name.
+	Ops map[string]*Info
+
 	pool   *mem.Pool
 	scopes []*Scope
 	calls  []*call // idle call frames, for reuse

@@ -206,7 +206,7 @@ func (t *Tensor) settle(c *call, dt dtype.Type) {
 	if t.dtype == dtype.F64 && !dt.IsFloat() {
 		var met *Tensor
 		for _, x := range c.in {
-			if x != nil && !x.weak {
+			if x != nil && !x.weak && x.dtype == dt {
 				met = x
 				break
 			}

@@ -59,6 +59,9 @@ func (g *Grads) Set(i int, t *Tensor) {
 	g.out[i] = t
 }
 
+// zero gives operand i a gradient of zeros: the operation is constant but for steps.
+func (g *Grads) zero(i int, gy *Tensor) { g.Set(i, gy.env.Zeros(g.in[i].dtype, axisList())) }
+
 // Apply is the gradients with respect to the operands, in field order, given those with respect to
 // the outputs. It computes the ones in the bits of want, bit 63 standing for all operands from there
 // on; those of the others are nil, as is one through which nothing flows.
@@ -157,4 +160,12 @@ func (t *Tensor) wide() *Tensor {
 		return t.Cast(dt)
 	}
 	return t
+}
+
+// narrow is t in dtype dt, t itself if it has that.
+func (t *Tensor) narrow(dt dtype.Type) *Tensor {
+	if t.dtype == dt {
+		return t
+	}
+	return t.Cast(dt)
 }

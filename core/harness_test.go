@@ -440,7 +440,7 @@ func (s *subject) mentions(name string) bool {
 		switch f.Kind {
 		case KindAxis:
 			found = string(*(*Axis)(p)) == name
-		case KindAxes, KindSizes, KindRanges, KindRename:
+		case KindAxes, KindSizes, KindRanges, KindPairs, KindRename:
 			found = has(*(**axis.List)(p))
 		case KindGroups:
 			for _, l := range (*Map[Axes])(p).Values {

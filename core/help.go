@@ -25,6 +25,9 @@ type Doc struct {
 
 // Doc reads the operation's documentation. The one source file is parsed now, never at start.
 func (i *Info) Doc() (Doc, error) {
+	if d, ok := i.blank.(interface{ Doc() string }); ok {
+		return splitDoc(d.Doc()), nil
+	}
 	name := filepath.Base(i.File)
 	src, err := sources.ReadFile(name)
 	if err != nil {

@@ -17,6 +17,7 @@ func fake[T any, P interface {
 	*T
 	Op
 }](name string) *Info {
+	name = "fake " + name
 	d := Declare[T, P](name)
 	delete(registry, name)
 	return &d.Info

@@ -31,10 +31,10 @@ func naiveOf(t *Tensor) naive {
 	for k, name := range n.names {
 		n.sizes[name] = t.sizes[k]
 	}
-	place := n.each()
+	all := n.each()
 	eachOffset(t, func(off int) {
-		i := <-place
-		values[n.key(i)] = toFloat(t.element(off))
+		values[n.key(all[0])] = toFloat(t.element(off))
+		all = all[1:]
 	})
 	n.at = func(i index) float64 {
 		v, ok := values[n.key(i)]
@@ -54,24 +54,22 @@ func (n naive) key(i index) (s string) {
 	return s
 }
 
-// each sends every index, the last axis fastest.
-func (n naive) each() <-chan index {
-	all := make(chan index, 1)
-	go func() {
-		defer close(all)
-		var visit func(k int, i index)
-		visit = func(k int, i index) {
-			if k == len(n.names) {
-				all <- maps.Clone(i)
-				return
-			}
-			for p := range n.sizes[n.names[k]] {
-				i[n.names[k]] = p
-				visit(k+1, i)
-			}
+// each is every index, the last axis fastest.
+func (n naive) each() []index { return eachOf(n.names, n.sizes) }
+
+func eachOf(names []string, sizes index) (all []index) {
+	var visit func(k int, i index)
+	visit = func(k int, i index) {
+		if k == len(names) {
+			all = append(all, maps.Clone(i))
+			return
 		}
-		visit(0, index{})
-	}()
+		for p := range sizes[names[k]] {
+			i[names[k]] = p
+			visit(k+1, i)
+		}
+	}
+	visit(0, index{})
 	return all
 }
 
@@ -100,7 +98,7 @@ func (n naive) compare(t *Tensor, tol float64) error {
 		}
 	}
 	got := naiveOf(t)
-	for i := range n.each() {
+	for _, i := range n.each() {
 		a, b := got.at(i), n.at(i)
 		if !(a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= tol*max(1, math.Abs(b))) {
 			return fmt.Errorf("%s at %v: got %v, want %v", t.Shape(), i, a, b)
@@ -109,7 +107,7 @@ func (n naive) compare(t *Tensor, tol float64) error {
 	return nil
 }
 
-// like is an array with the axes of x in the given order, some added, computed by at.
+// with is an array with the axes of x in the given order, some added, computed by at.
 func (n naive) with(names []string, more index, at func(i index) float64) naive {
 	y := naive{names: names, sizes: maps.Clone(n.sizes), at: at}
 	maps.Copy(y.sizes, more)
@@ -184,6 +182,9 @@ func (w *world) sized(names []string) (sizes []int) {
 
 // numberDTypes are the dtypes in which the numbers of a world are exact.
 var numberDTypes = append(append([]dtype.Type{}, floats...), integers...)
+
+// loose is how far results may lie from those computed in f64, relative to max(1, |want|).
+var loose = map[dtype.Type]float64{dtype.F32: 1e-6, dtype.F64: 1e-14, dtype.F16: 1e-3, dtype.BF16: 8e-3}
 
 // check runs f on random worlds.
 func check(t *testing.T, f func(w *world)) {

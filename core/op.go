@@ -26,7 +26,8 @@ type Evaluator interface{ Eval(c *Ctx) }
 // false where that cannot be done, and the operation's Eval then copies instead.
 type Viewer interface{ View(v *View) bool }
 
-// Composer is an operation written as a few others; it needs no gradient of its own.
+// Composer is an operation written as a few others; it needs no gradient of its own. Its Names and Sizes
+// only check: the others say what the output is like.
 type Composer interface{ Compose() *Tensor }
 
 // Composers is a Composer with several outputs.
@@ -37,6 +38,10 @@ type Sizer interface{ Sizes(s *Sizes) }
 
 // InPlace is an operation that changes the bytes of its first tensor operand and returns it.
 type InPlace interface{ InPlace() }
+
+// Chooser is an operation whose first operand only chooses among the others: plain numbers take the dtype
+// of those.
+type Chooser interface{ Chooses() }
 
 // Axis is an argument that names one axis.
 type Axis string
@@ -97,6 +102,7 @@ const (
 	KindGroups                  // Map[Axes]
 	KindNested                  // Nested: numbers in lists
 	KindPerAxis                 // PerAxis
+	KindPairs                   // Map[[2]int]
 )
 
 var kinds = map[reflect.Type]Kind{
@@ -115,6 +121,7 @@ var kinds = map[reflect.Type]Kind{
 	reflect.TypeFor[Map[Axes]]():   KindGroups,
 	reflect.TypeFor[Nested]():      KindNested,
 	reflect.TypeFor[PerAxis]():     KindPerAxis,
+	reflect.TypeFor[Map[[2]int]](): KindPairs,
 }
 
 // Field is one argument of an operation.
@@ -178,7 +185,21 @@ func Declare[T any, P interface {
 	*T
 	Op
 }](name string) *Decl[T] {
-	_, file, _, _ := runtime.Caller(1)
+	d := Define[T, P](name)
+	if registry[name] != nil {
+		panic("core: operation " + name + " is declared twice")
+	}
+	registry[name] = &d.Info
+	return d
+}
+
+// Define makes an operation that is in no table: for the programs that bring operations of their own. Its
+// documentation is what its method Doc() string returns, if it has one.
+func Define[T any, P interface {
+	*T
+	Op
+}](name string) *Decl[T] {
+	_, file, _, _ := runtime.Caller(2)
 	d := &Decl[T]{op: func(a *T) Op { return P(a) }}
 	d.Info = Info{Name: name, File: file, blank: P(new(T))}
 	d.readFields(reflect.TypeFor[T](), 0)
@@ -203,10 +224,6 @@ func Declare[T any, P interface {
 			return ops
 		}
 	}
-	if registry[name] != nil {
-		panic("core: operation " + name + " is declared twice")
-	}
-	registry[name] = &d.Info
 	return d
 }
 

@@ -96,7 +96,7 @@ func (c *call) hash() uintptr {
 			}
 		case KindDType:
 			h += uintptr(*(*dtype.Type)(p))
-		case KindAxes, KindSizes, KindRanges, KindRename, KindGroups: // begin with a *axis.List
+		case KindAxes, KindSizes, KindRanges, KindPairs, KindRename, KindGroups: // begin with a *axis.List
 			h = h*31 + uintptr(*(*unsafe.Pointer)(p))>>4
 		}
 	}
@@ -259,6 +259,17 @@ func (p *Plan) Need(t *Tensor, name Axis) {
 func (p *Plan) NeedAll(t *Tensor, names Axes) {
 	for _, n := range names.Names() {
 		p.Need(t, Axis(n))
+	}
+}
+
+// Within insists that operand t, if given, has no axis but those of the list: of is what has them.
+func (p *Plan) Within(t *Tensor, axes Axes, of string) {
+	if t == nil {
+		return
+	}
+	if more := t.axes.Without(axes); more.Len() > 0 {
+		p.Fail(fmt.Sprintf("%s has %s, which %s lacks", p.Describe(t), quoted(more.Names()), of),
+			fmt.Sprintf("its axes are among %q", axes))
 	}
 }
 

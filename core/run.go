@@ -70,15 +70,13 @@ func (i *Info) Run(env *Env, op Op, out []*Tensor) []*Tensor {
 
 func (c *call) run(out []*Tensor) []*Tensor {
 	c.gather()
-	if comp, ok := c.op.(Composer); ok {
-		c.findPlan() // the rule by names speaks first, in the words of this operation
-		return append(out, comp.Compose())
-	}
-	if comp, ok := c.op.(Composers); ok {
-		c.findPlan()
-		return append(out, comp.Compose()...)
-	}
 	c.plan = c.findPlan()
+	switch op := c.op.(type) {
+	case Composer:
+		return c.compose(out, func() []*Tensor { return []*Tensor{op.Compose()} })
+	case Composers:
+		return c.compose(out, op.Compose)
+	}
 	viewed := c.makeOutputs()
 	if Is[InPlace](c.info) {
 		c.checkInPlace()
@@ -101,6 +99,17 @@ func (c *call) run(out []*Tensor) []*Tensor {
 		}
 	}
 	return append(out, c.outs...)
+}
+
+// compose checks the sizes, in the words of this operation, and runs those it is made of in a scope of their
+// own, so that what they leave behind goes at once.
+func (c *call) compose(out []*Tensor, f func() []*Tensor) []*Tensor {
+	c.checkSizes()
+	s := c.env.Open()
+	var outs []*Tensor
+	defer func() { s.Close(outs...) }()
+	outs = f()
+	return append(out, outs...)
 }
 
 // in0 is the first operand, which operations in place return.
@@ -239,7 +248,10 @@ func (c *call) gather() {
 // adapt gives plain numbers the dtype of the tensors they meet.
 func (c *call) adapt() {
 	dt := dtype.Invalid
-	for _, t := range c.in {
+	for i, t := range c.in {
+		if i == 0 && Is[Chooser](c.info) {
+			continue
+		}
 		if t != nil && !t.weak {
 			dt = t.dtype
 			break

@@ -91,7 +91,7 @@ func (i *Info) Samples(m *Maker) []Op {
 	}
 	var all []Op
 	switch family := reflect.TypeOf(i.blank).Elem(); {
-	case embeds[Unary](family):
+	case embeds[Unary](family), embeds[Predicate](family): // of equal fields
 		all = i.unarySamples(m)
 	case embeds[Binary](family), embeds[Compare](family): // of equal fields
 		all = i.binarySamples(m)

@@ -49,7 +49,7 @@ func (e *Env) Own(t *Tensor) {
 
 func (s *Scope) add(t *Tensor) {
 	t.owner = s
-	if t.node == nil && (t.buf == nil || !t.buf.Pooled()) {
+	if t.node == nil && (t.buf == nil || !t.buf.Pooled() && s.env.alloc == nil) {
 		return
 	}
 	if len(s.holds) >= s.compact {

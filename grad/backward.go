@@ -104,6 +104,7 @@ func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
 		w.prepare(seeds, target)
 		for n := len(w.order) - 1; n >= 0; n-- {
 			w.fire(w.order[n])
+			w.order[n] = nil
 			w.order = w.order[:n]
 		}
 	})
@@ -111,17 +112,17 @@ func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
 
 // prepare finds the way and sends the seeds off.
 func (w *walk) prepare(seeds []*core.Tensor, target func(*core.Node) bool) {
-	own := make([]*core.Tensor, len(w.outputs))
-	for i := range w.outputs {
-		own[i] = w.seed(i, seeds)
-	}
 	for _, y := range w.outputs {
 		w.search(y.Origin().Node, target)
 	}
 	roots := w.connect()
 	w.tasks = nil
 	for i, e := range roots {
-		w.send(e, own[i])
+		if g := w.seed(i, seeds); e.to != nil {
+			w.send(e, g)
+		} else {
+			g.Free()
+		}
 	}
 }
 
@@ -221,11 +222,13 @@ func (w *walk) pass(t *task) {
 		copy(grads, t.node.Apply(t.sums, want, w.mode.CreateGraph, differentiate))
 	}
 	for i, e := range t.edges {
-		g := grads[i]
-		if g != nil && e.to != nil {
-			g = g.Alias()
+		switch {
+		case e.to == nil:
+		case grads[i] == nil:
+			w.send(e, nil)
+		default:
+			w.send(e, grads[i].Alias())
 		}
-		w.send(e, g)
 	}
 }
 
@@ -236,9 +239,6 @@ func differentiate(y *core.Tensor, xs []*core.Tensor, gy *core.Tensor) []*core.T
 
 // send puts a gradient, which may be nil, into a slot.
 func (w *walk) send(e edge, g *core.Tensor) {
-	if e.to == nil {
-		return
-	}
 	slots := e.to.slots
 	slots[e.slot].grad, slots[e.slot].sent = g, true
 	for n := &e.to.summed; *n < len(slots) && slots[*n].sent; *n++ {

@@ -88,6 +88,8 @@ func (c *call) usage() string {
 			parts = append(parts, "axis=size, …")
 		case f.Rest && f.Kind == core.KindRanges:
 			parts = append(parts, "axis=(start, stop), …")
+		case f.Rest && f.Kind == core.KindPairs:
+			parts = append(parts, "axis=(before, after), …")
 		case f.Rest && f.Kind == core.KindRename:
 			parts = append(parts, `old="new", …`)
 		case f.Rest:
@@ -268,6 +270,8 @@ func (c *call) set(i int, v star.Value) error {
 		*(*bool)(p) = bool(b)
 	case core.KindEnum:
 		return c.setEnum(f, p, v)
+	case core.KindPerAxis:
+		return c.setPerAxis(f, v)
 	case core.KindDType:
 		s, _ := star.AsString(v)
 		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
@@ -294,6 +298,8 @@ var kindText = map[core.Kind]string{
 	core.KindInt: "an integer of 32 bits", core.KindFloat: "a number", core.KindBool: "True or False",
 	core.KindSizes: "axis=size pairs or a dict", core.KindRanges: "axis=(start, stop) pairs or a dict",
 	core.KindRename: `old="new" pairs or a dict`, core.KindGroups: `new="axis axis" pairs or a dict`,
+	core.KindPairs:   "axis=(before, after) pairs or a dict",
+	core.KindPerAxis: "an integer or a dict of axis names",
 }
 
 func (c *call) setTensor(f *core.Field, p unsafe.Pointer, v star.Value) error {

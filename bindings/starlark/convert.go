@@ -12,23 +12,32 @@ import (
 
 // setDict fills a field with one value per axis from a dict.
 func (c *call) setDict(f *core.Field, v star.Value) error {
+	keys, values, err := c.items(f, v)
+	if err != nil {
+		return err
+	}
+	return c.setMap(f, keys, values)
+}
+
+// items is what a dict says of each axis.
+func (c *call) items(f *core.Field, v star.Value) (*axis.List, []star.Value, error) {
 	d, ok := v.(star.IterableMapping)
 	if !ok {
-		return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]), c.usage())
+		return nil, nil, c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]), c.usage())
 	}
 	items := d.Items()
 	names, values := make([]string, len(items)), make([]star.Value, len(items))
 	for i, item := range items {
 		if names[i], ok = star.AsString(item[0]); !ok {
-			return c.fail(fmt.Sprintf("%s: got the key %s, want axis names", f.Name, item[0]), "")
+			return nil, nil, c.fail(fmt.Sprintf("%s: got the key %s, want axis names", f.Name, item[0]), "")
 		}
 		values[i] = item[1]
 	}
 	keys, err := axis.Of(names...)
 	if err != nil {
-		return c.fail(f.Name+": "+err.Error(), "")
+		return nil, nil, c.fail(f.Name+": "+err.Error(), "")
 	}
-	return c.setMap(f, keys, values)
+	return keys, values, nil
 }
 
 // setMap fills a field with one value per axis.
@@ -39,6 +48,8 @@ func (c *call) setMap(f *core.Field, keys *axis.List, values []star.Value) error
 		return setEach(c, p, keys, values, size)
 	case core.KindRanges:
 		return setEach(c, p, keys, values, sliceRange)
+	case core.KindPairs:
+		return setEach(c, p, keys, values, bothSides)
 	case core.KindRename:
 		return setEach(c, p, keys, values, func(v star.Value) (string, error) {
 			s, ok := star.AsString(v)
@@ -49,6 +60,55 @@ func (c *call) setMap(f *core.Field, keys *axis.List, values []star.Value) error
 		})
 	}
 	return setEach(c, p, keys, values, axisNames)
+}
+
+// setPerAxis fills a field with one number for all axes, numbers by axis, or a word.
+func (c *call) setPerAxis(f *core.Field, v star.Value) error {
+	p := (*core.PerAxis)(f.At(c.op))
+	if _, ok := star.AsString(v); ok && len(f.Enum) > 0 {
+		return c.setEnum(f, unsafe.Pointer(&p.Word), v)
+	}
+	if _, ok := v.(star.Int); ok {
+		n, err := size(v)
+		if err != nil {
+			return c.fail(f.Name+": "+err.Error(), c.usage())
+		}
+		*p = core.Every(n)
+		return nil
+	}
+	keys, values, err := c.items(f, v)
+	if err != nil {
+		return err
+	}
+	if f.Pairs {
+		return setEach(c, unsafe.Pointer(&p.Each), keys, values, bothSides)
+	}
+	return setEach(c, unsafe.Pointer(&p.Each), keys, values, func(v star.Value) (both [2]int, err error) {
+		both[0], err = size(v)
+		both[1] = both[0]
+		return both, err
+	})
+}
+
+// bothSides is (before, after), or one number for both.
+func bothSides(v star.Value) (both [2]int, err error) {
+	seq, ok := v.(star.Sequence)
+	if !ok {
+		both[0], err = size(v)
+		both[1] = both[0]
+		return both, err
+	}
+	if seq.Len() != 2 {
+		return both, fmt.Errorf("got %s, want a number or (before, after)", v)
+	}
+	i := 0
+	for item := range star.Elements(seq) {
+		if both[i], err = size(item); err != nil {
+			return both, err
+		}
+		i++
+	}
+	return both, nil
 }
 
 func setEach[V any](

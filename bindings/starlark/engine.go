@@ -1,6 +1,10 @@
 package starlark
 
 import (
+	"context"
+	"io/fs"
+	"maps"
+
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
@@ -41,3 +45,32 @@ func (it *Interp) Env() *core.Env { return it.env }
 // Close ends the interpreter and gives its tensor memory back. Tensors that the host still holds
 // stay valid.
 func (it *Interp) Close() { it.env.Close() }
+
+// AddOp makes an operation that is in no table a function of this interpreter's scripts, and a method of its
+// tensors. It must not be called during a run.
+func (it *Interp) AddOp(info *core.Info) {
+	if it.env.Ops == nil {
+		it.env.Ops = map[string]*core.Info{}
+	}
+	it.env.Ops[info.Name] = info
+	it.Predeclare(info.Name, &opFunc{info: info})
+}
+
+// Call calls a script's function, or any other callable value, under the limits of a run. Every error is an
+// *Error.
+func (it *Interp) Call(ctx context.Context, fn star.Value, args star.Tuple) (v star.Value, err error) {
+	err = it.run(ctx, func() error {
+		v, err = star.Call(it.thread, fn, args, nil)
+		return err
+	})
+	return v, err
+}
+
+// UseFiles changes where files are opened from now on, and forgets the modules that came from there.
+func (it *Interp) UseFiles(open func(name string) (fs.File, error)) {
+	it.cfg.Open = open
+	maps.DeleteFunc(it.modules, func(name string, _ star.StringDict) bool {
+		root, _ := builtinRoot(name)
+		return root == ""
+	})
+}

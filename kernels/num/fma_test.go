@@ -27,6 +27,10 @@ func hard(r *rand.Rand) (x, y, z float32) {
 		}
 		return float32(f)
 	}
+	if r.IntN(4) == 0 { // the product lies next to half a unit of z
+		j := float32(r.IntN(64)) * 0x1p-23
+		return 1 + j, 1 - j, float32(1<<24 + 2*r.IntN(1<<23))
+	}
 	ex, ey := r.IntN(120)-80, r.IntN(120)-80
 	return short(ex), short(ey), short(ex + ey + r.IntN(60) - 30)
 }

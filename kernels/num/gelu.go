@@ -2,7 +2,7 @@ package num
 
 import "math"
 
-// Erf sets y[i] to the error function of x[i], within 2 ulp for float32 and 3
+// Erf sets y[i] to the error function of x[i], within 2 ulp for float32 and 9
 // for float64.
 func Erf[T Float](y, x []T) {
 	y = y[:len(x)]

@@ -241,6 +241,9 @@ func TestGoldenBits(t *testing.T) {
 	}
 	got["SoftmaxRow"] = [2]uint32{checksum(SoftmaxRow[float32]), checksum(SoftmaxRow[float64])}
 	got["RMSNormRow"] = [2]uint32{checksum(rmsNorm[float32]), checksum(rmsNorm[float64])}
+	got["LayerNormRow"] = [2]uint32{checksum(layerNorm[float32]), checksum(layerNorm[float64])}
+	got["GELU"] = [2]uint32{checksum(GELU[float32]), checksum(GELU[float64])}
+	got["GELUTanh"] = [2]uint32{checksum(GELUTanh[float32]), checksum(GELUTanh[float64])}
 	got["RopeHalf"] = [2]uint32{checksum(rope[float32]), checksum(rope[float64])}
 	if d := cmp.Diff(golden, got); d != "" {
 		t.Errorf("bits changed (-want +got):\n%s", d)
@@ -248,18 +251,23 @@ func TestGoldenBits(t *testing.T) {
 }
 
 var golden = map[string][2]uint32{
-	"Exp":        {0x97b92cae, 0x71b06ae5},
-	"Log":        {0x1812840d, 0xfa94323b},
-	"Tanh":       {0xc8da7f09, 0x0b238aef},
-	"Sigmoid":    {0xe9c40e30, 0x8daa05b4},
-	"SiLU":       {0x2ee24504, 0x56c3532b},
-	"SoftmaxRow": {0xb73f076d, 0xdbbaf23a},
-	"RMSNormRow": {0xda6a87ba, 0x4e7e1b42},
-	"RopeHalf":   {0xeb3595c2, 0xbf953df9},
+	"Exp":          {0xcc0a8cc4, 0x6a49f66a},
+	"Log":          {0xf0ca946f, 0x8ebb08e0},
+	"Tanh":         {0xf52b5889, 0x2eb53f18},
+	"Sigmoid":      {0x92b08ce3, 0x05e9a597},
+	"Erf":          {0xe22cef5f, 0xcec17180},
+	"SiLU":         {0x07b9bcef, 0x73244898},
+	"SoftmaxRow":   {0x66b1783d, 0x77bcc492},
+	"RMSNormRow":   {0xda6a87ba, 0x4e7e1b42},
+	"LayerNormRow": {0x1214475c, 0x81239ede},
+	"GELU":         {0xbfde766d, 0xf3b9ab1d},
+	"GELUTanh":     {0xe477849b, 0x32bd785c},
+	"RopeHalf":     {0xeb3595c2, 0xbf953df9},
 }
 
-func rmsNorm[T Float](y, x []T) { RMSNormRow(y, x, x, 1e-6) }
-func rope[T Float](y, x []T)    { RopeHalf(y, x, x[:len(x)/2], x[len(x)/2:]) }
+func rmsNorm[T Float](y, x []T)   { RMSNormRow(y, x, x, 1e-6) }
+func layerNorm[T Float](y, x []T) { LayerNormRow(y, x, x, x, 1e-6) }
+func rope[T Float](y, x []T)      { RopeHalf(y, x, x[:len(x)/2], x[len(x)/2:]) }
 
 // checksum adds up the bits that f gives for 10,000 values.
 func checksum[T Float](f func(y, x []T)) uint32 {

@@ -175,7 +175,7 @@ TEXT ·absF32(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 32(R11), F30
+	FMOVQ 16(R11), F30
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -484,19 +484,19 @@ TEXT ·expSumF32(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVS m+24(FP), F30
 	VDUP V30.S[0], V30.S4
-	FMOVQ 64(R11), F25
-	FMOVQ 96(R11), F24
-	FMOVQ 128(R11), F23
-	FMOVQ 160(R11), F22
-	FMOVQ 192(R11), F21
-	FMOVQ 224(R11), F20
-	FMOVQ 256(R11), F19
-	FMOVQ 288(R11), F18
-	FMOVQ 320(R11), F17
-	FMOVQ 352(R11), F16
-	FMOVQ 384(R11), F15
-	FMOVQ 416(R11), F14
-	FMOVQ 448(R11), F13
+	FMOVQ 32(R11), F25
+	FMOVQ 48(R11), F24
+	FMOVQ 64(R11), F23
+	FMOVQ 80(R11), F22
+	FMOVQ 96(R11), F21
+	FMOVQ 112(R11), F20
+	FMOVQ 128(R11), F19
+	FMOVQ 144(R11), F18
+	FMOVQ 160(R11), F17
+	FMOVQ 176(R11), F16
+	FMOVQ 192(R11), F15
+	FMOVQ 208(R11), F14
+	FMOVQ 224(R11), F13
 	MOVD lanes+0(FP), R10
 	FMOVQ 0(R10), F29
 	FMOVQ 16(R10), F28
@@ -854,7 +854,7 @@ TEXT ·negF64(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 480(R11), F30
+	FMOVQ 240(R11), F30
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -876,7 +876,7 @@ TEXT ·absF64(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 512(R11), F30
+	FMOVQ 256(R11), F30
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -1243,21 +1243,21 @@ TEXT ·expSumF64(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVD m+24(FP), F30
 	VDUP V30.D[0], V30.D2
-	FMOVQ 544(R11), F21
-	FMOVQ 576(R11), F20
-	FMOVQ 608(R11), F19
-	FMOVQ 640(R11), F18
-	FMOVQ 672(R11), F17
-	FMOVQ 704(R11), F16
-	FMOVQ 736(R11), F15
-	FMOVQ 768(R11), F14
-	FMOVQ 800(R11), F13
-	FMOVQ 832(R11), F12
-	FMOVQ 864(R11), F11
-	FMOVQ 896(R11), F10
-	FMOVQ 928(R11), F9
-	FMOVQ 960(R11), F8
-	FMOVQ 992(R11), F7
+	FMOVQ 272(R11), F21
+	FMOVQ 288(R11), F20
+	FMOVQ 304(R11), F19
+	FMOVQ 320(R11), F18
+	FMOVQ 336(R11), F17
+	FMOVQ 352(R11), F16
+	FMOVQ 368(R11), F15
+	FMOVQ 384(R11), F14
+	FMOVQ 400(R11), F13
+	FMOVQ 416(R11), F12
+	FMOVQ 432(R11), F11
+	FMOVQ 448(R11), F10
+	FMOVQ 464(R11), F9
+	FMOVQ 480(R11), F8
+	FMOVQ 496(R11), F7
 	MOVD lanes+0(FP), R10
 	FMOVQ 0(R10), F29
 	FMOVQ 16(R10), F28
@@ -1294,17 +1294,17 @@ loop:
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1024(R11), F2
+	FMOVQ 512(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1088(R11), F2
+	FMOVQ 544(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	WORD $0x6e60dc03 // FMUL V3, V0, V0 of 8-byte lanes
 	WORD $0x4e62cc60 // FMLA V0, V3, V2 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e60d7e0 // FADD V0, V31, V0 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8421 // ADD V1, V1, V31 of 8-byte lanes
 	WORD $0x6f7f0422 // USHR V2, V1, $1 of 8-byte lanes
 	WORD $0x6ee28421 // SUB V1, V1, V2 of 8-byte lanes
@@ -1339,17 +1339,17 @@ loop:
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1024(R11), F0
+	FMOVQ 512(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1088(R11), F0
+	FMOVQ 544(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	WORD $0x6e61dc23 // FMUL V3, V1, V1 of 8-byte lanes
 	WORD $0x4e60cc61 // FMLA V1, V3, V0 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e61d7e1 // FADD V1, V31, V1 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8442 // ADD V2, V2, V31 of 8-byte lanes
 	WORD $0x6f7f0440 // USHR V0, V2, $1 of 8-byte lanes
 	WORD $0x6ee08442 // SUB V2, V2, V0 of 8-byte lanes
@@ -1384,17 +1384,17 @@ loop:
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e62cc23 // FMLA V3, V1, V2 of 8-byte lanes
-	FMOVQ 1024(R11), F1
+	FMOVQ 512(R11), F1
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e62cc23 // FMLA V3, V1, V2 of 8-byte lanes
-	FMOVQ 1088(R11), F1
+	FMOVQ 544(R11), F1
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
 	WORD $0x6e62dc43 // FMUL V3, V2, V2 of 8-byte lanes
 	WORD $0x4e61cc62 // FMLA V2, V3, V1 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e62d7e2 // FADD V2, V31, V2 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8400 // ADD V0, V0, V31 of 8-byte lanes
 	WORD $0x6f7f0401 // USHR V1, V0, $1 of 8-byte lanes
 	WORD $0x6ee18400 // SUB V0, V0, V1 of 8-byte lanes
@@ -1429,17 +1429,17 @@ loop:
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1024(R11), F2
+	FMOVQ 512(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1088(R11), F2
+	FMOVQ 544(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	WORD $0x6e60dc03 // FMUL V3, V0, V0 of 8-byte lanes
 	WORD $0x4e62cc60 // FMLA V0, V3, V2 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e60d7e0 // FADD V0, V31, V0 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8421 // ADD V1, V1, V31 of 8-byte lanes
 	WORD $0x6f7f0422 // USHR V2, V1, $1 of 8-byte lanes
 	WORD $0x6ee28421 // SUB V1, V1, V2 of 8-byte lanes
@@ -1474,17 +1474,17 @@ loop:
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1024(R11), F0
+	FMOVQ 512(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1088(R11), F0
+	FMOVQ 544(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	WORD $0x6e61dc23 // FMUL V3, V1, V1 of 8-byte lanes
 	WORD $0x4e60cc61 // FMLA V1, V3, V0 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e61d7e1 // FADD V1, V31, V1 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8442 // ADD V2, V2, V31 of 8-byte lanes
 	WORD $0x6f7f0440 // USHR V0, V2, $1 of 8-byte lanes
 	WORD $0x6ee08442 // SUB V2, V2, V0 of 8-byte lanes
@@ -1519,17 +1519,17 @@ loop:
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e62cc23 // FMLA V3, V1, V2 of 8-byte lanes
-	FMOVQ 1024(R11), F1
+	FMOVQ 512(R11), F1
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e62cc23 // FMLA V3, V1, V2 of 8-byte lanes
-	FMOVQ 1088(R11), F1
+	FMOVQ 544(R11), F1
 	WORD $0x4e62cc61 // FMLA V1, V3, V2 of 8-byte lanes
 	WORD $0x6e62dc43 // FMUL V3, V2, V2 of 8-byte lanes
 	WORD $0x4e61cc62 // FMLA V2, V3, V1 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e62d7e2 // FADD V2, V31, V2 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8400 // ADD V0, V0, V31 of 8-byte lanes
 	WORD $0x6f7f0401 // USHR V1, V0, $1 of 8-byte lanes
 	WORD $0x6ee18400 // SUB V0, V0, V1 of 8-byte lanes
@@ -1564,17 +1564,17 @@ loop:
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1024(R11), F2
+	FMOVQ 512(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e60cc43 // FMLA V3, V2, V0 of 8-byte lanes
-	FMOVQ 1088(R11), F2
+	FMOVQ 544(R11), F2
 	WORD $0x4e60cc62 // FMLA V2, V3, V0 of 8-byte lanes
 	WORD $0x6e60dc03 // FMUL V3, V0, V0 of 8-byte lanes
 	WORD $0x4e62cc60 // FMLA V0, V3, V2 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e60d7e0 // FADD V0, V31, V0 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8421 // ADD V1, V1, V31 of 8-byte lanes
 	WORD $0x6f7f0422 // USHR V2, V1, $1 of 8-byte lanes
 	WORD $0x6ee28421 // SUB V1, V1, V2 of 8-byte lanes
@@ -1609,17 +1609,17 @@ loop:
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	VORR V7.B16, V7.B16, V3.B16
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1024(R11), F0
+	FMOVQ 512(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
-	FMOVQ 1056(R11), F3
+	FMOVQ 528(R11), F3
 	WORD $0x4e61cc03 // FMLA V3, V0, V1 of 8-byte lanes
-	FMOVQ 1088(R11), F0
+	FMOVQ 544(R11), F0
 	WORD $0x4e61cc60 // FMLA V0, V3, V1 of 8-byte lanes
 	WORD $0x6e61dc23 // FMUL V3, V1, V1 of 8-byte lanes
 	WORD $0x4e60cc61 // FMLA V1, V3, V0 of 8-byte lanes
-	FMOVQ 1120(R11), F31
+	FMOVQ 560(R11), F31
 	WORD $0x4e61d7e1 // FADD V1, V31, V1 of 8-byte lanes
-	FMOVQ 1152(R11), F31
+	FMOVQ 576(R11), F31
 	WORD $0x4eff8442 // ADD V2, V2, V31 of 8-byte lanes
 	WORD $0x6f7f0440 // USHR V0, V2, $1 of 8-byte lanes
 	WORD $0x6ee08442 // SUB V2, V2, V0 of 8-byte lanes
@@ -1874,19 +1874,19 @@ TEXT ·expF32(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 64(R11), F30
-	FMOVQ 96(R11), F29
-	FMOVQ 128(R11), F28
-	FMOVQ 160(R11), F27
-	FMOVQ 192(R11), F26
-	FMOVQ 224(R11), F25
-	FMOVQ 256(R11), F24
-	FMOVQ 288(R11), F23
-	FMOVQ 320(R11), F22
-	FMOVQ 352(R11), F21
-	FMOVQ 384(R11), F20
-	FMOVQ 416(R11), F19
-	FMOVQ 448(R11), F18
+	FMOVQ 32(R11), F30
+	FMOVQ 48(R11), F29
+	FMOVQ 64(R11), F28
+	FMOVQ 80(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 112(R11), F25
+	FMOVQ 128(R11), F24
+	FMOVQ 144(R11), F23
+	FMOVQ 160(R11), F22
+	FMOVQ 176(R11), F21
+	FMOVQ 192(R11), F20
+	FMOVQ 208(R11), F19
+	FMOVQ 224(R11), F18
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -1932,26 +1932,26 @@ TEXT ·expF64(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 544(R11), F30
-	FMOVQ 576(R11), F29
-	FMOVQ 608(R11), F28
-	FMOVQ 640(R11), F27
-	FMOVQ 672(R11), F26
-	FMOVQ 704(R11), F25
-	FMOVQ 736(R11), F24
-	FMOVQ 768(R11), F23
-	FMOVQ 800(R11), F22
-	FMOVQ 832(R11), F21
-	FMOVQ 864(R11), F20
-	FMOVQ 896(R11), F19
-	FMOVQ 928(R11), F18
-	FMOVQ 960(R11), F17
-	FMOVQ 992(R11), F16
-	FMOVQ 1024(R11), F15
-	FMOVQ 1056(R11), F14
-	FMOVQ 1088(R11), F13
-	FMOVQ 1120(R11), F12
-	FMOVQ 1152(R11), F11
+	FMOVQ 272(R11), F30
+	FMOVQ 288(R11), F29
+	FMOVQ 304(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 352(R11), F25
+	FMOVQ 368(R11), F24
+	FMOVQ 384(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
+	FMOVQ 432(R11), F20
+	FMOVQ 448(R11), F19
+	FMOVQ 464(R11), F18
+	FMOVQ 480(R11), F17
+	FMOVQ 496(R11), F16
+	FMOVQ 512(R11), F15
+	FMOVQ 528(R11), F14
+	FMOVQ 544(R11), F13
+	FMOVQ 560(R11), F12
+	FMOVQ 576(R11), F11
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2011,22 +2011,22 @@ TEXT ·logF32(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 1184(R11), F30
-	FMOVQ 1216(R11), F29
-	FMOVQ 1248(R11), F28
-	FMOVQ 1280(R11), F27
-	FMOVQ 416(R11), F26
-	FMOVQ 1312(R11), F25
-	FMOVQ 1344(R11), F24
-	FMOVQ 1376(R11), F23
-	FMOVQ 1408(R11), F22
-	FMOVQ 1440(R11), F21
-	FMOVQ 192(R11), F20
-	FMOVQ 224(R11), F19
-	FMOVQ 1472(R11), F18
-	FMOVQ 1504(R11), F17
-	FMOVQ 1536(R11), F16
-	FMOVQ 1568(R11), F15
+	FMOVQ 592(R11), F30
+	FMOVQ 608(R11), F29
+	FMOVQ 624(R11), F28
+	FMOVQ 640(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 656(R11), F25
+	FMOVQ 672(R11), F24
+	FMOVQ 688(R11), F23
+	FMOVQ 704(R11), F22
+	FMOVQ 720(R11), F21
+	FMOVQ 96(R11), F20
+	FMOVQ 112(R11), F19
+	FMOVQ 736(R11), F18
+	FMOVQ 752(R11), F17
+	FMOVQ 768(R11), F16
+	FMOVQ 784(R11), F15
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2082,26 +2082,26 @@ TEXT ·tanhF32(SB), NOSPLIT, $0-24
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 32(R11), F29
-	FMOVQ 1600(R11), F28
-	FMOVQ 1632(R11), F27
-	FMOVQ 1664(R11), F26
-	FMOVQ 1696(R11), F25
-	FMOVQ 1728(R11), F24
-	FMOVQ 64(R11), F23
-	FMOVQ 96(R11), F22
-	FMOVQ 128(R11), F21
-	FMOVQ 160(R11), F20
-	FMOVQ 192(R11), F19
-	FMOVQ 224(R11), F18
-	FMOVQ 256(R11), F17
-	FMOVQ 288(R11), F16
-	FMOVQ 320(R11), F15
-	FMOVQ 352(R11), F14
-	FMOVQ 384(R11), F13
-	FMOVQ 416(R11), F12
-	FMOVQ 448(R11), F11
-	FMOVQ 1312(R11), F10
+	FMOVQ 16(R11), F29
+	FMOVQ 800(R11), F28
+	FMOVQ 816(R11), F27
+	FMOVQ 832(R11), F26
+	FMOVQ 848(R11), F25
+	FMOVQ 864(R11), F24
+	FMOVQ 32(R11), F23
+	FMOVQ 48(R11), F22
+	FMOVQ 64(R11), F21
+	FMOVQ 80(R11), F20
+	FMOVQ 96(R11), F19
+	FMOVQ 112(R11), F18
+	FMOVQ 128(R11), F17
+	FMOVQ 144(R11), F16
+	FMOVQ 160(R11), F15
+	FMOVQ 176(R11), F14
+	FMOVQ 192(R11), F13
+	FMOVQ 208(R11), F12
+	FMOVQ 224(R11), F11
+	FMOVQ 656(R11), F10
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2148,7 +2148,7 @@ loop:
 	WORD $0x4e2cd442 // FADD V2, V2, V12 of 4-byte lanes
 	WORD $0x6e22fd42 // FDIV V2, V10, V2 of 4-byte lanes
 	WORD $0x4ea2d582 // FSUB V2, V12, V2 of 4-byte lanes
-	FMOVQ 1760(R11), F31
+	FMOVQ 880(R11), F31
 	WORD $0x6ea0e7e0 // FCMGT V0, V31, V0 of 4-byte lanes
 	WORD $0x6e621c60 // BSL V0, V3, V2 of 4-byte lanes
 	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
@@ -2170,26 +2170,26 @@ TEXT ·erfF32(SB), NOSPLIT, $0-24
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 32(R11), F29
-	FMOVQ 1792(R11), F28
-	FMOVQ 1824(R11), F27
-	FMOVQ 1856(R11), F26
-	FMOVQ 1888(R11), F25
-	FMOVQ 1920(R11), F24
-	FMOVQ 1952(R11), F23
-	FMOVQ 1984(R11), F22
-	FMOVQ 2016(R11), F21
-	FMOVQ 2048(R11), F20
-	FMOVQ 2080(R11), F19
-	FMOVQ 2112(R11), F18
-	FMOVQ 2144(R11), F17
-	FMOVQ 2176(R11), F16
-	FMOVQ 2208(R11), F15
-	FMOVQ 2240(R11), F14
-	FMOVQ 416(R11), F13
-	FMOVQ 64(R11), F12
-	FMOVQ 96(R11), F11
-	FMOVQ 128(R11), F10
+	FMOVQ 16(R11), F29
+	FMOVQ 896(R11), F28
+	FMOVQ 912(R11), F27
+	FMOVQ 928(R11), F26
+	FMOVQ 944(R11), F25
+	FMOVQ 960(R11), F24
+	FMOVQ 976(R11), F23
+	FMOVQ 992(R11), F22
+	FMOVQ 1008(R11), F21
+	FMOVQ 1024(R11), F20
+	FMOVQ 1040(R11), F19
+	FMOVQ 1056(R11), F18
+	FMOVQ 1072(R11), F17
+	FMOVQ 1088(R11), F16
+	FMOVQ 1104(R11), F15
+	FMOVQ 1120(R11), F14
+	FMOVQ 208(R11), F13
+	FMOVQ 32(R11), F12
+	FMOVQ 48(R11), F11
+	FMOVQ 64(R11), F10
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2226,27 +2226,27 @@ loop:
 	WORD $0x6e3e1ca5 // EOR V5, V5, V30 of 4-byte lanes
 	WORD $0x4ea5f565 // FMIN V5, V11, V5 of 4-byte lanes
 	WORD $0x4e25f585 // FMAX V5, V12, V5 of 4-byte lanes
-	FMOVQ 160(R11), F4
+	FMOVQ 80(R11), F4
 	WORD $0x4e2acca4 // FMLA V4, V5, V10 of 4-byte lanes
-	FMOVQ 160(R11), F31
+	FMOVQ 80(R11), F31
 	WORD $0x4ebfd483 // FSUB V3, V4, V31 of 4-byte lanes
-	FMOVQ 224(R11), F31
+	FMOVQ 112(R11), F31
 	WORD $0x4ebfcc65 // FMLS V5, V3, V31 of 4-byte lanes
-	FMOVQ 192(R11), F31
+	FMOVQ 96(R11), F31
 	WORD $0x4ebfcc65 // FMLS V5, V3, V31 of 4-byte lanes
-	FMOVQ 288(R11), F3
-	FMOVQ 256(R11), F31
+	FMOVQ 144(R11), F3
+	FMOVQ 128(R11), F31
 	WORD $0x4e25cfe3 // FMLA V3, V31, V5 of 4-byte lanes
-	FMOVQ 320(R11), F6
+	FMOVQ 160(R11), F6
 	WORD $0x4e25cc66 // FMLA V6, V3, V5 of 4-byte lanes
-	FMOVQ 352(R11), F3
+	FMOVQ 176(R11), F3
 	WORD $0x4e25ccc3 // FMLA V3, V6, V5 of 4-byte lanes
-	FMOVQ 384(R11), F6
+	FMOVQ 192(R11), F6
 	WORD $0x4e25cc66 // FMLA V6, V3, V5 of 4-byte lanes
 	WORD $0x6e25dca3 // FMUL V3, V5, V5 of 4-byte lanes
 	WORD $0x4e26cc65 // FMLA V5, V3, V6 of 4-byte lanes
 	WORD $0x4e25d5a5 // FADD V5, V13, V5 of 4-byte lanes
-	FMOVQ 448(R11), F31
+	FMOVQ 224(R11), F31
 	WORD $0x4ebf8484 // ADD V4, V4, V31 of 4-byte lanes
 	WORD $0x6f3f0486 // USHR V6, V4, $1 of 4-byte lanes
 	WORD $0x6ea68484 // SUB V4, V4, V6 of 4-byte lanes
@@ -2276,20 +2276,20 @@ TEXT ·sigmoidF32(SB), NOSPLIT, $0-24
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 128(R11), F27
-	FMOVQ 160(R11), F26
-	FMOVQ 192(R11), F25
-	FMOVQ 224(R11), F24
-	FMOVQ 256(R11), F23
-	FMOVQ 288(R11), F22
-	FMOVQ 320(R11), F21
-	FMOVQ 352(R11), F20
-	FMOVQ 384(R11), F19
-	FMOVQ 416(R11), F18
-	FMOVQ 448(R11), F17
-	FMOVQ 1504(R11), F16
+	FMOVQ 32(R11), F29
+	FMOVQ 48(R11), F28
+	FMOVQ 64(R11), F27
+	FMOVQ 80(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 112(R11), F24
+	FMOVQ 128(R11), F23
+	FMOVQ 144(R11), F22
+	FMOVQ 160(R11), F21
+	FMOVQ 176(R11), F20
+	FMOVQ 192(R11), F19
+	FMOVQ 208(R11), F18
+	FMOVQ 224(R11), F17
+	FMOVQ 752(R11), F16
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2341,20 +2341,20 @@ TEXT ·siluF32(SB), NOSPLIT, $0-24
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 128(R11), F27
-	FMOVQ 160(R11), F26
-	FMOVQ 192(R11), F25
-	FMOVQ 224(R11), F24
-	FMOVQ 256(R11), F23
-	FMOVQ 288(R11), F22
-	FMOVQ 320(R11), F21
-	FMOVQ 352(R11), F20
-	FMOVQ 384(R11), F19
-	FMOVQ 416(R11), F18
-	FMOVQ 448(R11), F17
-	FMOVQ 1504(R11), F16
+	FMOVQ 32(R11), F29
+	FMOVQ 48(R11), F28
+	FMOVQ 64(R11), F27
+	FMOVQ 80(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 112(R11), F24
+	FMOVQ 128(R11), F23
+	FMOVQ 144(R11), F22
+	FMOVQ 160(R11), F21
+	FMOVQ 176(R11), F20
+	FMOVQ 192(R11), F19
+	FMOVQ 208(R11), F18
+	FMOVQ 224(R11), F17
+	FMOVQ 752(R11), F16
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2408,20 +2408,20 @@ TEXT ·swigluF32(SB), NOSPLIT, $0-32
 	MOVD n+24(FP), R9
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 128(R11), F27
-	FMOVQ 160(R11), F26
-	FMOVQ 192(R11), F25
-	FMOVQ 224(R11), F24
-	FMOVQ 256(R11), F23
-	FMOVQ 288(R11), F22
-	FMOVQ 320(R11), F21
-	FMOVQ 352(R11), F20
-	FMOVQ 384(R11), F19
-	FMOVQ 416(R11), F18
-	FMOVQ 448(R11), F17
-	FMOVQ 1504(R11), F16
+	FMOVQ 32(R11), F29
+	FMOVQ 48(R11), F28
+	FMOVQ 64(R11), F27
+	FMOVQ 80(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 112(R11), F24
+	FMOVQ 128(R11), F23
+	FMOVQ 144(R11), F22
+	FMOVQ 160(R11), F21
+	FMOVQ 176(R11), F20
+	FMOVQ 192(R11), F19
+	FMOVQ 208(R11), F18
+	FMOVQ 224(R11), F17
+	FMOVQ 752(R11), F16
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2476,26 +2476,26 @@ TEXT ·geluF32(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 1248(R11), F30
+	FMOVQ 624(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 32(R11), F28
-	FMOVQ 1792(R11), F27
-	FMOVQ 1824(R11), F26
-	FMOVQ 1856(R11), F25
-	FMOVQ 1888(R11), F24
-	FMOVQ 1920(R11), F23
-	FMOVQ 1952(R11), F22
-	FMOVQ 1984(R11), F21
-	FMOVQ 2016(R11), F20
-	FMOVQ 2048(R11), F19
-	FMOVQ 2080(R11), F18
-	FMOVQ 2112(R11), F17
-	FMOVQ 2144(R11), F16
-	FMOVQ 2176(R11), F15
-	FMOVQ 2208(R11), F14
-	FMOVQ 2240(R11), F13
-	FMOVQ 416(R11), F12
-	FMOVQ 64(R11), F11
+	FMOVQ 16(R11), F28
+	FMOVQ 896(R11), F27
+	FMOVQ 912(R11), F26
+	FMOVQ 928(R11), F25
+	FMOVQ 944(R11), F24
+	FMOVQ 960(R11), F23
+	FMOVQ 976(R11), F22
+	FMOVQ 992(R11), F21
+	FMOVQ 1008(R11), F20
+	FMOVQ 1024(R11), F19
+	FMOVQ 1040(R11), F18
+	FMOVQ 1056(R11), F17
+	FMOVQ 1072(R11), F16
+	FMOVQ 1088(R11), F15
+	FMOVQ 1104(R11), F14
+	FMOVQ 1120(R11), F13
+	FMOVQ 208(R11), F12
+	FMOVQ 32(R11), F11
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2531,31 +2531,31 @@ loop:
 	VORR V13.B16, V13.B16, V6.B16
 	WORD $0x4e25cc86 // FMLA V6, V4, V5 of 4-byte lanes
 	WORD $0x6e3d1cc6 // EOR V6, V6, V29 of 4-byte lanes
-	FMOVQ 96(R11), F31
+	FMOVQ 48(R11), F31
 	WORD $0x4ea6f7e6 // FMIN V6, V31, V6 of 4-byte lanes
 	WORD $0x4e26f566 // FMAX V6, V11, V6 of 4-byte lanes
-	FMOVQ 160(R11), F5
-	FMOVQ 128(R11), F31
+	FMOVQ 80(R11), F5
+	FMOVQ 64(R11), F31
 	WORD $0x4e3fccc5 // FMLA V5, V6, V31 of 4-byte lanes
-	FMOVQ 160(R11), F31
+	FMOVQ 80(R11), F31
 	WORD $0x4ebfd4a4 // FSUB V4, V5, V31 of 4-byte lanes
-	FMOVQ 224(R11), F31
+	FMOVQ 112(R11), F31
 	WORD $0x4ebfcc86 // FMLS V6, V4, V31 of 4-byte lanes
-	FMOVQ 192(R11), F31
+	FMOVQ 96(R11), F31
 	WORD $0x4ebfcc86 // FMLS V6, V4, V31 of 4-byte lanes
-	FMOVQ 288(R11), F4
-	FMOVQ 256(R11), F31
+	FMOVQ 144(R11), F4
+	FMOVQ 128(R11), F31
 	WORD $0x4e26cfe4 // FMLA V4, V31, V6 of 4-byte lanes
-	FMOVQ 320(R11), F7
+	FMOVQ 160(R11), F7
 	WORD $0x4e26cc87 // FMLA V7, V4, V6 of 4-byte lanes
-	FMOVQ 352(R11), F4
+	FMOVQ 176(R11), F4
 	WORD $0x4e26cce4 // FMLA V4, V7, V6 of 4-byte lanes
-	FMOVQ 384(R11), F7
+	FMOVQ 192(R11), F7
 	WORD $0x4e26cc87 // FMLA V7, V4, V6 of 4-byte lanes
 	WORD $0x6e26dcc4 // FMUL V4, V6, V6 of 4-byte lanes
 	WORD $0x4e27cc86 // FMLA V6, V4, V7 of 4-byte lanes
 	WORD $0x4e26d586 // FADD V6, V12, V6 of 4-byte lanes
-	FMOVQ 448(R11), F31
+	FMOVQ 224(R11), F31
 	WORD $0x4ebf84a5 // ADD V5, V5, V31 of 4-byte lanes
 	WORD $0x6f3f04a7 // USHR V7, V5, $1 of 4-byte lanes
 	WORD $0x6ea784a5 // SUB V5, V5, V7 of 4-byte lanes
@@ -2567,7 +2567,7 @@ loop:
 	WORD $0x6ea1e581 // FCMGT V1, V12, V1 of 4-byte lanes
 	WORD $0x6e651c61 // BSL V1, V3, V5 of 4-byte lanes
 	WORD $0x4ea21c22 // ORR V2, V1, V2 of 4-byte lanes
-	FMOVQ 1440(R11), F31
+	FMOVQ 720(R11), F31
 	WORD $0x6e3fdc00 // FMUL V0, V0, V31 of 4-byte lanes
 	WORD $0x4e22d582 // FADD V2, V12, V2 of 4-byte lanes
 	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
@@ -2588,23 +2588,23 @@ TEXT ·geluTanhF32(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 2272(R11), F30
-	FMOVQ 2304(R11), F29
+	FMOVQ 1136(R11), F30
+	FMOVQ 1152(R11), F29
 	FMOVQ 0(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 96(R11), F26
-	FMOVQ 128(R11), F25
-	FMOVQ 160(R11), F24
-	FMOVQ 192(R11), F23
-	FMOVQ 224(R11), F22
-	FMOVQ 256(R11), F21
-	FMOVQ 288(R11), F20
-	FMOVQ 320(R11), F19
-	FMOVQ 352(R11), F18
-	FMOVQ 384(R11), F17
-	FMOVQ 416(R11), F16
-	FMOVQ 448(R11), F15
-	FMOVQ 1504(R11), F14
+	FMOVQ 32(R11), F27
+	FMOVQ 48(R11), F26
+	FMOVQ 64(R11), F25
+	FMOVQ 80(R11), F24
+	FMOVQ 96(R11), F23
+	FMOVQ 112(R11), F22
+	FMOVQ 128(R11), F21
+	FMOVQ 144(R11), F20
+	FMOVQ 160(R11), F19
+	FMOVQ 176(R11), F18
+	FMOVQ 192(R11), F17
+	FMOVQ 208(R11), F16
+	FMOVQ 224(R11), F15
+	FMOVQ 752(R11), F14
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2700,7 +2700,7 @@ TEXT ·ropePairsF32(SB), NOSPLIT, $0-40
 	MOVD sin2+24(FP), R3
 	MOVD n+32(FP), R9
 	MOVD $consts<>(SB), R11
-	FMOVQ 2336(R11), F30
+	FMOVQ 1168(R11), F30
 	CBZ R9, end
 loop:
 	FMOVQ 0(R1), F0
@@ -2723,505 +2723,255 @@ loop:
 end:
 	RET
 
-// Constants, each repeated to 32 bytes.
+// Constants, each repeated to the width of a vector.
 DATA consts<>+0(SB)/4, $0x80000000
 DATA consts<>+4(SB)/4, $0x80000000
 DATA consts<>+8(SB)/4, $0x80000000
 DATA consts<>+12(SB)/4, $0x80000000
-DATA consts<>+16(SB)/4, $0x80000000
-DATA consts<>+20(SB)/4, $0x80000000
-DATA consts<>+24(SB)/4, $0x80000000
-DATA consts<>+28(SB)/4, $0x80000000
-DATA consts<>+32(SB)/4, $0x7fffffff
-DATA consts<>+36(SB)/4, $0x7fffffff
-DATA consts<>+40(SB)/4, $0x7fffffff
-DATA consts<>+44(SB)/4, $0x7fffffff
-DATA consts<>+48(SB)/4, $0x7fffffff
-DATA consts<>+52(SB)/4, $0x7fffffff
-DATA consts<>+56(SB)/4, $0x7fffffff
-DATA consts<>+60(SB)/4, $0x7fffffff
-DATA consts<>+64(SB)/4, $0xc2d00000
-DATA consts<>+68(SB)/4, $0xc2d00000
-DATA consts<>+72(SB)/4, $0xc2d00000
-DATA consts<>+76(SB)/4, $0xc2d00000
-DATA consts<>+80(SB)/4, $0xc2d00000
-DATA consts<>+84(SB)/4, $0xc2d00000
-DATA consts<>+88(SB)/4, $0xc2d00000
-DATA consts<>+92(SB)/4, $0xc2d00000
-DATA consts<>+96(SB)/4, $0x42b20000
-DATA consts<>+100(SB)/4, $0x42b20000
-DATA consts<>+104(SB)/4, $0x42b20000
-DATA consts<>+108(SB)/4, $0x42b20000
-DATA consts<>+112(SB)/4, $0x42b20000
-DATA consts<>+116(SB)/4, $0x42b20000
-DATA consts<>+120(SB)/4, $0x42b20000
-DATA consts<>+124(SB)/4, $0x42b20000
-DATA consts<>+128(SB)/4, $0x3fb8aa3b
-DATA consts<>+132(SB)/4, $0x3fb8aa3b
-DATA consts<>+136(SB)/4, $0x3fb8aa3b
-DATA consts<>+140(SB)/4, $0x3fb8aa3b
-DATA consts<>+144(SB)/4, $0x3fb8aa3b
-DATA consts<>+148(SB)/4, $0x3fb8aa3b
-DATA consts<>+152(SB)/4, $0x3fb8aa3b
-DATA consts<>+156(SB)/4, $0x3fb8aa3b
-DATA consts<>+160(SB)/4, $0x4b400000
-DATA consts<>+164(SB)/4, $0x4b400000
-DATA consts<>+168(SB)/4, $0x4b400000
-DATA consts<>+172(SB)/4, $0x4b400000
-DATA consts<>+176(SB)/4, $0x4b400000
-DATA consts<>+180(SB)/4, $0x4b400000
-DATA consts<>+184(SB)/4, $0x4b400000
-DATA consts<>+188(SB)/4, $0x4b400000
-DATA consts<>+192(SB)/4, $0xb95e8083
-DATA consts<>+196(SB)/4, $0xb95e8083
-DATA consts<>+200(SB)/4, $0xb95e8083
-DATA consts<>+204(SB)/4, $0xb95e8083
-DATA consts<>+208(SB)/4, $0xb95e8083
-DATA consts<>+212(SB)/4, $0xb95e8083
-DATA consts<>+216(SB)/4, $0xb95e8083
-DATA consts<>+220(SB)/4, $0xb95e8083
-DATA consts<>+224(SB)/4, $0x3f318000
-DATA consts<>+228(SB)/4, $0x3f318000
-DATA consts<>+232(SB)/4, $0x3f318000
-DATA consts<>+236(SB)/4, $0x3f318000
-DATA consts<>+240(SB)/4, $0x3f318000
-DATA consts<>+244(SB)/4, $0x3f318000
-DATA consts<>+248(SB)/4, $0x3f318000
-DATA consts<>+252(SB)/4, $0x3f318000
-DATA consts<>+256(SB)/4, $0x3ab55c4f
-DATA consts<>+260(SB)/4, $0x3ab55c4f
-DATA consts<>+264(SB)/4, $0x3ab55c4f
-DATA consts<>+268(SB)/4, $0x3ab55c4f
-DATA consts<>+272(SB)/4, $0x3ab55c4f
-DATA consts<>+276(SB)/4, $0x3ab55c4f
-DATA consts<>+280(SB)/4, $0x3ab55c4f
-DATA consts<>+284(SB)/4, $0x3ab55c4f
-DATA consts<>+288(SB)/4, $0x3c091eb8
-DATA consts<>+292(SB)/4, $0x3c091eb8
-DATA consts<>+296(SB)/4, $0x3c091eb8
-DATA consts<>+300(SB)/4, $0x3c091eb8
-DATA consts<>+304(SB)/4, $0x3c091eb8
-DATA consts<>+308(SB)/4, $0x3c091eb8
-DATA consts<>+312(SB)/4, $0x3c091eb8
-DATA consts<>+316(SB)/4, $0x3c091eb8
-DATA consts<>+320(SB)/4, $0x3d2aac2d
-DATA consts<>+324(SB)/4, $0x3d2aac2d
-DATA consts<>+328(SB)/4, $0x3d2aac2d
-DATA consts<>+332(SB)/4, $0x3d2aac2d
-DATA consts<>+336(SB)/4, $0x3d2aac2d
-DATA consts<>+340(SB)/4, $0x3d2aac2d
-DATA consts<>+344(SB)/4, $0x3d2aac2d
-DATA consts<>+348(SB)/4, $0x3d2aac2d
-DATA consts<>+352(SB)/4, $0x3e2aaa46
-DATA consts<>+356(SB)/4, $0x3e2aaa46
-DATA consts<>+360(SB)/4, $0x3e2aaa46
-DATA consts<>+364(SB)/4, $0x3e2aaa46
-DATA consts<>+368(SB)/4, $0x3e2aaa46
-DATA consts<>+372(SB)/4, $0x3e2aaa46
-DATA consts<>+376(SB)/4, $0x3e2aaa46
-DATA consts<>+380(SB)/4, $0x3e2aaa46
-DATA consts<>+384(SB)/4, $0x3efffffe
-DATA consts<>+388(SB)/4, $0x3efffffe
-DATA consts<>+392(SB)/4, $0x3efffffe
-DATA consts<>+396(SB)/4, $0x3efffffe
-DATA consts<>+400(SB)/4, $0x3efffffe
-DATA consts<>+404(SB)/4, $0x3efffffe
-DATA consts<>+408(SB)/4, $0x3efffffe
-DATA consts<>+412(SB)/4, $0x3efffffe
-DATA consts<>+416(SB)/4, $0x3f800000
-DATA consts<>+420(SB)/4, $0x3f800000
-DATA consts<>+424(SB)/4, $0x3f800000
-DATA consts<>+428(SB)/4, $0x3f800000
-DATA consts<>+432(SB)/4, $0x3f800000
-DATA consts<>+436(SB)/4, $0x3f800000
-DATA consts<>+440(SB)/4, $0x3f800000
-DATA consts<>+444(SB)/4, $0x3f800000
-DATA consts<>+448(SB)/4, $0xb4c000fe
-DATA consts<>+452(SB)/4, $0xb4c000fe
-DATA consts<>+456(SB)/4, $0xb4c000fe
-DATA consts<>+460(SB)/4, $0xb4c000fe
-DATA consts<>+464(SB)/4, $0xb4c000fe
-DATA consts<>+468(SB)/4, $0xb4c000fe
-DATA consts<>+472(SB)/4, $0xb4c000fe
-DATA consts<>+476(SB)/4, $0xb4c000fe
-DATA consts<>+480(SB)/8, $0x8000000000000000
-DATA consts<>+488(SB)/8, $0x8000000000000000
-DATA consts<>+496(SB)/8, $0x8000000000000000
-DATA consts<>+504(SB)/8, $0x8000000000000000
-DATA consts<>+512(SB)/8, $0x7fffffffffffffff
-DATA consts<>+520(SB)/8, $0x7fffffffffffffff
-DATA consts<>+528(SB)/8, $0x7fffffffffffffff
-DATA consts<>+536(SB)/8, $0x7fffffffffffffff
-DATA consts<>+544(SB)/8, $0xc087500000000000
-DATA consts<>+552(SB)/8, $0xc087500000000000
-DATA consts<>+560(SB)/8, $0xc087500000000000
-DATA consts<>+568(SB)/8, $0xc087500000000000
-DATA consts<>+576(SB)/8, $0x4086300000000000
-DATA consts<>+584(SB)/8, $0x4086300000000000
-DATA consts<>+592(SB)/8, $0x4086300000000000
-DATA consts<>+600(SB)/8, $0x4086300000000000
-DATA consts<>+608(SB)/8, $0x3ff71547652b82fe
-DATA consts<>+616(SB)/8, $0x3ff71547652b82fe
-DATA consts<>+624(SB)/8, $0x3ff71547652b82fe
-DATA consts<>+632(SB)/8, $0x3ff71547652b82fe
-DATA consts<>+640(SB)/8, $0x4338000000000000
-DATA consts<>+648(SB)/8, $0x4338000000000000
-DATA consts<>+656(SB)/8, $0x4338000000000000
-DATA consts<>+664(SB)/8, $0x4338000000000000
-DATA consts<>+672(SB)/8, $0xbdc718432a1b0e26
-DATA consts<>+680(SB)/8, $0xbdc718432a1b0e26
-DATA consts<>+688(SB)/8, $0xbdc718432a1b0e26
-DATA consts<>+696(SB)/8, $0xbdc718432a1b0e26
-DATA consts<>+704(SB)/8, $0x3fe62e42ff000000
-DATA consts<>+712(SB)/8, $0x3fe62e42ff000000
-DATA consts<>+720(SB)/8, $0x3fe62e42ff000000
-DATA consts<>+728(SB)/8, $0x3fe62e42ff000000
-DATA consts<>+736(SB)/8, $0x3de48cb53f91eccc
-DATA consts<>+744(SB)/8, $0x3de48cb53f91eccc
-DATA consts<>+752(SB)/8, $0x3de48cb53f91eccc
-DATA consts<>+760(SB)/8, $0x3de48cb53f91eccc
-DATA consts<>+768(SB)/8, $0x3e21f8f7ddbe7182
-DATA consts<>+776(SB)/8, $0x3e21f8f7ddbe7182
-DATA consts<>+784(SB)/8, $0x3e21f8f7ddbe7182
-DATA consts<>+792(SB)/8, $0x3e21f8f7ddbe7182
-DATA consts<>+800(SB)/8, $0x3e5ae785857f618a
-DATA consts<>+808(SB)/8, $0x3e5ae785857f618a
-DATA consts<>+816(SB)/8, $0x3e5ae785857f618a
-DATA consts<>+824(SB)/8, $0x3e5ae785857f618a
-DATA consts<>+832(SB)/8, $0x3e927e4c90f74178
-DATA consts<>+840(SB)/8, $0x3e927e4c90f74178
-DATA consts<>+848(SB)/8, $0x3e927e4c90f74178
-DATA consts<>+856(SB)/8, $0x3e927e4c90f74178
-DATA consts<>+864(SB)/8, $0x3ec71de341e669c5
-DATA consts<>+872(SB)/8, $0x3ec71de341e669c5
-DATA consts<>+880(SB)/8, $0x3ec71de341e669c5
-DATA consts<>+888(SB)/8, $0x3ec71de341e669c5
-DATA consts<>+896(SB)/8, $0x3efa01a01ae78684
-DATA consts<>+904(SB)/8, $0x3efa01a01ae78684
-DATA consts<>+912(SB)/8, $0x3efa01a01ae78684
-DATA consts<>+920(SB)/8, $0x3efa01a01ae78684
-DATA consts<>+928(SB)/8, $0x3f2a01a01a1e2601
-DATA consts<>+936(SB)/8, $0x3f2a01a01a1e2601
-DATA consts<>+944(SB)/8, $0x3f2a01a01a1e2601
-DATA consts<>+952(SB)/8, $0x3f2a01a01a1e2601
-DATA consts<>+960(SB)/8, $0x3f56c16c16c14e67
-DATA consts<>+968(SB)/8, $0x3f56c16c16c14e67
-DATA consts<>+976(SB)/8, $0x3f56c16c16c14e67
-DATA consts<>+984(SB)/8, $0x3f56c16c16c14e67
-DATA consts<>+992(SB)/8, $0x3f81111111110d5e
-DATA consts<>+1000(SB)/8, $0x3f81111111110d5e
-DATA consts<>+1008(SB)/8, $0x3f81111111110d5e
-DATA consts<>+1016(SB)/8, $0x3f81111111110d5e
-DATA consts<>+1024(SB)/8, $0x3fa5555555555558
-DATA consts<>+1032(SB)/8, $0x3fa5555555555558
-DATA consts<>+1040(SB)/8, $0x3fa5555555555558
-DATA consts<>+1048(SB)/8, $0x3fa5555555555558
-DATA consts<>+1056(SB)/8, $0x3fc5555555555556
-DATA consts<>+1064(SB)/8, $0x3fc5555555555556
-DATA consts<>+1072(SB)/8, $0x3fc5555555555556
-DATA consts<>+1080(SB)/8, $0x3fc5555555555556
-DATA consts<>+1088(SB)/8, $0x3fe0000000000000
-DATA consts<>+1096(SB)/8, $0x3fe0000000000000
-DATA consts<>+1104(SB)/8, $0x3fe0000000000000
-DATA consts<>+1112(SB)/8, $0x3fe0000000000000
-DATA consts<>+1120(SB)/8, $0x3ff0000000000000
-DATA consts<>+1128(SB)/8, $0x3ff0000000000000
-DATA consts<>+1136(SB)/8, $0x3ff0000000000000
-DATA consts<>+1144(SB)/8, $0x3ff0000000000000
-DATA consts<>+1152(SB)/8, $0xbcc80000000007fe
-DATA consts<>+1160(SB)/8, $0xbcc80000000007fe
-DATA consts<>+1168(SB)/8, $0xbcc80000000007fe
-DATA consts<>+1176(SB)/8, $0xbcc80000000007fe
-DATA consts<>+1184(SB)/4, $0x00800000
-DATA consts<>+1188(SB)/4, $0x00800000
-DATA consts<>+1192(SB)/4, $0x00800000
-DATA consts<>+1196(SB)/4, $0x00800000
-DATA consts<>+1200(SB)/4, $0x00800000
-DATA consts<>+1204(SB)/4, $0x00800000
-DATA consts<>+1208(SB)/4, $0x00800000
-DATA consts<>+1212(SB)/4, $0x00800000
-DATA consts<>+1216(SB)/4, $0x4b000000
-DATA consts<>+1220(SB)/4, $0x4b000000
-DATA consts<>+1224(SB)/4, $0x4b000000
-DATA consts<>+1228(SB)/4, $0x4b000000
-DATA consts<>+1232(SB)/4, $0x4b000000
-DATA consts<>+1236(SB)/4, $0x4b000000
-DATA consts<>+1240(SB)/4, $0x4b000000
-DATA consts<>+1244(SB)/4, $0x4b000000
-DATA consts<>+1248(SB)/4, $0x3f3504f3
-DATA consts<>+1252(SB)/4, $0x3f3504f3
-DATA consts<>+1256(SB)/4, $0x3f3504f3
-DATA consts<>+1260(SB)/4, $0x3f3504f3
-DATA consts<>+1264(SB)/4, $0x3f3504f3
-DATA consts<>+1268(SB)/4, $0x3f3504f3
-DATA consts<>+1272(SB)/4, $0x3f3504f3
-DATA consts<>+1276(SB)/4, $0x3f3504f3
-DATA consts<>+1280(SB)/4, $0x41b80000
-DATA consts<>+1284(SB)/4, $0x41b80000
-DATA consts<>+1288(SB)/4, $0x41b80000
-DATA consts<>+1292(SB)/4, $0x41b80000
-DATA consts<>+1296(SB)/4, $0x41b80000
-DATA consts<>+1300(SB)/4, $0x41b80000
-DATA consts<>+1304(SB)/4, $0x41b80000
-DATA consts<>+1308(SB)/4, $0x41b80000
-DATA consts<>+1312(SB)/4, $0x40000000
-DATA consts<>+1316(SB)/4, $0x40000000
-DATA consts<>+1320(SB)/4, $0x40000000
-DATA consts<>+1324(SB)/4, $0x40000000
-DATA consts<>+1328(SB)/4, $0x40000000
-DATA consts<>+1332(SB)/4, $0x40000000
-DATA consts<>+1336(SB)/4, $0x40000000
-DATA consts<>+1340(SB)/4, $0x40000000
-DATA consts<>+1344(SB)/4, $0x3e98f06c
-DATA consts<>+1348(SB)/4, $0x3e98f06c
-DATA consts<>+1352(SB)/4, $0x3e98f06c
-DATA consts<>+1356(SB)/4, $0x3e98f06c
-DATA consts<>+1360(SB)/4, $0x3e98f06c
-DATA consts<>+1364(SB)/4, $0x3e98f06c
-DATA consts<>+1368(SB)/4, $0x3e98f06c
-DATA consts<>+1372(SB)/4, $0x3e98f06c
-DATA consts<>+1376(SB)/4, $0x3eccaf6a
-DATA consts<>+1380(SB)/4, $0x3eccaf6a
-DATA consts<>+1384(SB)/4, $0x3eccaf6a
-DATA consts<>+1388(SB)/4, $0x3eccaf6a
-DATA consts<>+1392(SB)/4, $0x3eccaf6a
-DATA consts<>+1396(SB)/4, $0x3eccaf6a
-DATA consts<>+1400(SB)/4, $0x3eccaf6a
-DATA consts<>+1404(SB)/4, $0x3eccaf6a
-DATA consts<>+1408(SB)/4, $0x3f2aaabd
-DATA consts<>+1412(SB)/4, $0x3f2aaabd
-DATA consts<>+1416(SB)/4, $0x3f2aaabd
-DATA consts<>+1420(SB)/4, $0x3f2aaabd
-DATA consts<>+1424(SB)/4, $0x3f2aaabd
-DATA consts<>+1428(SB)/4, $0x3f2aaabd
-DATA consts<>+1432(SB)/4, $0x3f2aaabd
-DATA consts<>+1436(SB)/4, $0x3f2aaabd
-DATA consts<>+1440(SB)/4, $0x3f000000
-DATA consts<>+1444(SB)/4, $0x3f000000
-DATA consts<>+1448(SB)/4, $0x3f000000
-DATA consts<>+1452(SB)/4, $0x3f000000
-DATA consts<>+1456(SB)/4, $0x3f000000
-DATA consts<>+1460(SB)/4, $0x3f000000
-DATA consts<>+1464(SB)/4, $0x3f000000
-DATA consts<>+1468(SB)/4, $0x3f000000
-DATA consts<>+1472(SB)/4, $0x7f800000
-DATA consts<>+1476(SB)/4, $0x7f800000
-DATA consts<>+1480(SB)/4, $0x7f800000
-DATA consts<>+1484(SB)/4, $0x7f800000
-DATA consts<>+1488(SB)/4, $0x7f800000
-DATA consts<>+1492(SB)/4, $0x7f800000
-DATA consts<>+1496(SB)/4, $0x7f800000
-DATA consts<>+1500(SB)/4, $0x7f800000
-DATA consts<>+1504(SB)/4, $0x00000000
-DATA consts<>+1508(SB)/4, $0x00000000
-DATA consts<>+1512(SB)/4, $0x00000000
-DATA consts<>+1516(SB)/4, $0x00000000
-DATA consts<>+1520(SB)/4, $0x00000000
-DATA consts<>+1524(SB)/4, $0x00000000
-DATA consts<>+1528(SB)/4, $0x00000000
-DATA consts<>+1532(SB)/4, $0x00000000
-DATA consts<>+1536(SB)/4, $0x7fc00000
-DATA consts<>+1540(SB)/4, $0x7fc00000
-DATA consts<>+1544(SB)/4, $0x7fc00000
-DATA consts<>+1548(SB)/4, $0x7fc00000
-DATA consts<>+1552(SB)/4, $0x7fc00000
-DATA consts<>+1556(SB)/4, $0x7fc00000
-DATA consts<>+1560(SB)/4, $0x7fc00000
-DATA consts<>+1564(SB)/4, $0x7fc00000
-DATA consts<>+1568(SB)/4, $0xff800000
-DATA consts<>+1572(SB)/4, $0xff800000
-DATA consts<>+1576(SB)/4, $0xff800000
-DATA consts<>+1580(SB)/4, $0xff800000
-DATA consts<>+1584(SB)/4, $0xff800000
-DATA consts<>+1588(SB)/4, $0xff800000
-DATA consts<>+1592(SB)/4, $0xff800000
-DATA consts<>+1596(SB)/4, $0xff800000
-DATA consts<>+1600(SB)/4, $0xbbbb3d0a
-DATA consts<>+1604(SB)/4, $0xbbbb3d0a
-DATA consts<>+1608(SB)/4, $0xbbbb3d0a
-DATA consts<>+1612(SB)/4, $0xbbbb3d0a
-DATA consts<>+1616(SB)/4, $0xbbbb3d0a
-DATA consts<>+1620(SB)/4, $0xbbbb3d0a
-DATA consts<>+1624(SB)/4, $0xbbbb3d0a
-DATA consts<>+1628(SB)/4, $0xbbbb3d0a
-DATA consts<>+1632(SB)/4, $0x3ca92620
-DATA consts<>+1636(SB)/4, $0x3ca92620
-DATA consts<>+1640(SB)/4, $0x3ca92620
-DATA consts<>+1644(SB)/4, $0x3ca92620
-DATA consts<>+1648(SB)/4, $0x3ca92620
-DATA consts<>+1652(SB)/4, $0x3ca92620
-DATA consts<>+1656(SB)/4, $0x3ca92620
-DATA consts<>+1660(SB)/4, $0x3ca92620
-DATA consts<>+1664(SB)/4, $0xbd5c2162
-DATA consts<>+1668(SB)/4, $0xbd5c2162
-DATA consts<>+1672(SB)/4, $0xbd5c2162
-DATA consts<>+1676(SB)/4, $0xbd5c2162
-DATA consts<>+1680(SB)/4, $0xbd5c2162
-DATA consts<>+1684(SB)/4, $0xbd5c2162
-DATA consts<>+1688(SB)/4, $0xbd5c2162
-DATA consts<>+1692(SB)/4, $0xbd5c2162
-DATA consts<>+1696(SB)/4, $0x3e0883af
-DATA consts<>+1700(SB)/4, $0x3e0883af
-DATA consts<>+1704(SB)/4, $0x3e0883af
-DATA consts<>+1708(SB)/4, $0x3e0883af
-DATA consts<>+1712(SB)/4, $0x3e0883af
-DATA consts<>+1716(SB)/4, $0x3e0883af
-DATA consts<>+1720(SB)/4, $0x3e0883af
-DATA consts<>+1724(SB)/4, $0x3e0883af
-DATA consts<>+1728(SB)/4, $0xbeaaaa9a
-DATA consts<>+1732(SB)/4, $0xbeaaaa9a
-DATA consts<>+1736(SB)/4, $0xbeaaaa9a
-DATA consts<>+1740(SB)/4, $0xbeaaaa9a
-DATA consts<>+1744(SB)/4, $0xbeaaaa9a
-DATA consts<>+1748(SB)/4, $0xbeaaaa9a
-DATA consts<>+1752(SB)/4, $0xbeaaaa9a
-DATA consts<>+1756(SB)/4, $0xbeaaaa9a
-DATA consts<>+1760(SB)/4, $0x3f200000
-DATA consts<>+1764(SB)/4, $0x3f200000
-DATA consts<>+1768(SB)/4, $0x3f200000
-DATA consts<>+1772(SB)/4, $0x3f200000
-DATA consts<>+1776(SB)/4, $0x3f200000
-DATA consts<>+1780(SB)/4, $0x3f200000
-DATA consts<>+1784(SB)/4, $0x3f200000
-DATA consts<>+1788(SB)/4, $0x3f200000
-DATA consts<>+1792(SB)/4, $0x38a4b51b
-DATA consts<>+1796(SB)/4, $0x38a4b51b
-DATA consts<>+1800(SB)/4, $0x38a4b51b
-DATA consts<>+1804(SB)/4, $0x38a4b51b
-DATA consts<>+1808(SB)/4, $0x38a4b51b
-DATA consts<>+1812(SB)/4, $0x38a4b51b
-DATA consts<>+1816(SB)/4, $0x38a4b51b
-DATA consts<>+1820(SB)/4, $0x38a4b51b
-DATA consts<>+1824(SB)/4, $0xba51fb81
-DATA consts<>+1828(SB)/4, $0xba51fb81
-DATA consts<>+1832(SB)/4, $0xba51fb81
-DATA consts<>+1836(SB)/4, $0xba51fb81
-DATA consts<>+1840(SB)/4, $0xba51fb81
-DATA consts<>+1844(SB)/4, $0xba51fb81
-DATA consts<>+1848(SB)/4, $0xba51fb81
-DATA consts<>+1852(SB)/4, $0xba51fb81
-DATA consts<>+1856(SB)/4, $0x3baa02d9
-DATA consts<>+1860(SB)/4, $0x3baa02d9
-DATA consts<>+1864(SB)/4, $0x3baa02d9
-DATA consts<>+1868(SB)/4, $0x3baa02d9
-DATA consts<>+1872(SB)/4, $0x3baa02d9
-DATA consts<>+1876(SB)/4, $0x3baa02d9
-DATA consts<>+1880(SB)/4, $0x3baa02d9
-DATA consts<>+1884(SB)/4, $0x3baa02d9
-DATA consts<>+1888(SB)/4, $0xbcdbfc87
-DATA consts<>+1892(SB)/4, $0xbcdbfc87
-DATA consts<>+1896(SB)/4, $0xbcdbfc87
-DATA consts<>+1900(SB)/4, $0xbcdbfc87
-DATA consts<>+1904(SB)/4, $0xbcdbfc87
-DATA consts<>+1908(SB)/4, $0xbcdbfc87
-DATA consts<>+1912(SB)/4, $0xbcdbfc87
-DATA consts<>+1916(SB)/4, $0xbcdbfc87
-DATA consts<>+1920(SB)/4, $0x3de7167c
-DATA consts<>+1924(SB)/4, $0x3de7167c
-DATA consts<>+1928(SB)/4, $0x3de7167c
-DATA consts<>+1932(SB)/4, $0x3de7167c
-DATA consts<>+1936(SB)/4, $0x3de7167c
-DATA consts<>+1940(SB)/4, $0x3de7167c
-DATA consts<>+1944(SB)/4, $0x3de7167c
-DATA consts<>+1948(SB)/4, $0x3de7167c
-DATA consts<>+1952(SB)/4, $0xbec0939f
-DATA consts<>+1956(SB)/4, $0xbec0939f
-DATA consts<>+1960(SB)/4, $0xbec0939f
-DATA consts<>+1964(SB)/4, $0xbec0939f
-DATA consts<>+1968(SB)/4, $0xbec0939f
-DATA consts<>+1972(SB)/4, $0xbec0939f
-DATA consts<>+1976(SB)/4, $0xbec0939f
-DATA consts<>+1980(SB)/4, $0xbec0939f
-DATA consts<>+1984(SB)/4, $0x3e0375d4
-DATA consts<>+1988(SB)/4, $0x3e0375d4
-DATA consts<>+1992(SB)/4, $0x3e0375d4
-DATA consts<>+1996(SB)/4, $0x3e0375d4
-DATA consts<>+2000(SB)/4, $0x3e0375d4
-DATA consts<>+2004(SB)/4, $0x3e0375d4
-DATA consts<>+2008(SB)/4, $0x3e0375d4
-DATA consts<>+2012(SB)/4, $0x3e0375d4
-DATA consts<>+2016(SB)/4, $0x40800000
-DATA consts<>+2020(SB)/4, $0x40800000
-DATA consts<>+2024(SB)/4, $0x40800000
-DATA consts<>+2028(SB)/4, $0x40800000
-DATA consts<>+2032(SB)/4, $0x40800000
-DATA consts<>+2036(SB)/4, $0x40800000
-DATA consts<>+2040(SB)/4, $0x40800000
-DATA consts<>+2044(SB)/4, $0x40800000
-DATA consts<>+2048(SB)/4, $0xb9436e78
-DATA consts<>+2052(SB)/4, $0xb9436e78
-DATA consts<>+2056(SB)/4, $0xb9436e78
-DATA consts<>+2060(SB)/4, $0xb9436e78
-DATA consts<>+2064(SB)/4, $0xb9436e78
-DATA consts<>+2068(SB)/4, $0xb9436e78
-DATA consts<>+2072(SB)/4, $0xb9436e78
-DATA consts<>+2076(SB)/4, $0xb9436e78
-DATA consts<>+2080(SB)/4, $0x3b412d4e
-DATA consts<>+2084(SB)/4, $0x3b412d4e
-DATA consts<>+2088(SB)/4, $0x3b412d4e
-DATA consts<>+2092(SB)/4, $0x3b412d4e
-DATA consts<>+2096(SB)/4, $0x3b412d4e
-DATA consts<>+2100(SB)/4, $0x3b412d4e
-DATA consts<>+2104(SB)/4, $0x3b412d4e
-DATA consts<>+2108(SB)/4, $0x3b412d4e
-DATA consts<>+2112(SB)/4, $0xbcb2e5a4
-DATA consts<>+2116(SB)/4, $0xbcb2e5a4
-DATA consts<>+2120(SB)/4, $0xbcb2e5a4
-DATA consts<>+2124(SB)/4, $0xbcb2e5a4
-DATA consts<>+2128(SB)/4, $0xbcb2e5a4
-DATA consts<>+2132(SB)/4, $0xbcb2e5a4
-DATA consts<>+2136(SB)/4, $0xbcb2e5a4
-DATA consts<>+2140(SB)/4, $0xbcb2e5a4
-DATA consts<>+2144(SB)/4, $0x3dd32995
-DATA consts<>+2148(SB)/4, $0x3dd32995
-DATA consts<>+2152(SB)/4, $0x3dd32995
-DATA consts<>+2156(SB)/4, $0x3dd32995
-DATA consts<>+2160(SB)/4, $0x3dd32995
-DATA consts<>+2164(SB)/4, $0x3dd32995
-DATA consts<>+2168(SB)/4, $0x3dd32995
-DATA consts<>+2172(SB)/4, $0x3dd32995
-DATA consts<>+2176(SB)/4, $0x3f235d78
-DATA consts<>+2180(SB)/4, $0x3f235d78
-DATA consts<>+2184(SB)/4, $0x3f235d78
-DATA consts<>+2188(SB)/4, $0x3f235d78
-DATA consts<>+2192(SB)/4, $0x3f235d78
-DATA consts<>+2196(SB)/4, $0x3f235d78
-DATA consts<>+2200(SB)/4, $0x3f235d78
-DATA consts<>+2204(SB)/4, $0x3f235d78
-DATA consts<>+2208(SB)/4, $0x3f904475
-DATA consts<>+2212(SB)/4, $0x3f904475
-DATA consts<>+2216(SB)/4, $0x3f904475
-DATA consts<>+2220(SB)/4, $0x3f904475
-DATA consts<>+2224(SB)/4, $0x3f904475
-DATA consts<>+2228(SB)/4, $0x3f904475
-DATA consts<>+2232(SB)/4, $0x3f904475
-DATA consts<>+2236(SB)/4, $0x3f904475
-DATA consts<>+2240(SB)/4, $0x39b310ae
-DATA consts<>+2244(SB)/4, $0x39b310ae
-DATA consts<>+2248(SB)/4, $0x39b310ae
-DATA consts<>+2252(SB)/4, $0x39b310ae
-DATA consts<>+2256(SB)/4, $0x39b310ae
-DATA consts<>+2260(SB)/4, $0x39b310ae
-DATA consts<>+2264(SB)/4, $0x39b310ae
-DATA consts<>+2268(SB)/4, $0x39b310ae
-DATA consts<>+2272(SB)/4, $0x3d922279
-DATA consts<>+2276(SB)/4, $0x3d922279
-DATA consts<>+2280(SB)/4, $0x3d922279
-DATA consts<>+2284(SB)/4, $0x3d922279
-DATA consts<>+2288(SB)/4, $0x3d922279
-DATA consts<>+2292(SB)/4, $0x3d922279
-DATA consts<>+2296(SB)/4, $0x3d922279
-DATA consts<>+2300(SB)/4, $0x3d922279
-DATA consts<>+2304(SB)/4, $0x3fcc422a
-DATA consts<>+2308(SB)/4, $0x3fcc422a
-DATA consts<>+2312(SB)/4, $0x3fcc422a
-DATA consts<>+2316(SB)/4, $0x3fcc422a
-DATA consts<>+2320(SB)/4, $0x3fcc422a
-DATA consts<>+2324(SB)/4, $0x3fcc422a
-DATA consts<>+2328(SB)/4, $0x3fcc422a
-DATA consts<>+2332(SB)/4, $0x3fcc422a
-DATA consts<>+2336(SB)/8, $0x0000000080000000
-DATA consts<>+2344(SB)/8, $0x0000000080000000
-DATA consts<>+2352(SB)/8, $0x0000000080000000
-DATA consts<>+2360(SB)/8, $0x0000000080000000
-GLOBL consts<>(SB), RODATA|NOPTR, $2368
+DATA consts<>+16(SB)/4, $0x7fffffff
+DATA consts<>+20(SB)/4, $0x7fffffff
+DATA consts<>+24(SB)/4, $0x7fffffff
+DATA consts<>+28(SB)/4, $0x7fffffff
+DATA consts<>+32(SB)/4, $0xc2d00000
+DATA consts<>+36(SB)/4, $0xc2d00000
+DATA consts<>+40(SB)/4, $0xc2d00000
+DATA consts<>+44(SB)/4, $0xc2d00000
+DATA consts<>+48(SB)/4, $0x42b20000
+DATA consts<>+52(SB)/4, $0x42b20000
+DATA consts<>+56(SB)/4, $0x42b20000
+DATA consts<>+60(SB)/4, $0x42b20000
+DATA consts<>+64(SB)/4, $0x3fb8aa3b
+DATA consts<>+68(SB)/4, $0x3fb8aa3b
+DATA consts<>+72(SB)/4, $0x3fb8aa3b
+DATA consts<>+76(SB)/4, $0x3fb8aa3b
+DATA consts<>+80(SB)/4, $0x4b400000
+DATA consts<>+84(SB)/4, $0x4b400000
+DATA consts<>+88(SB)/4, $0x4b400000
+DATA consts<>+92(SB)/4, $0x4b400000
+DATA consts<>+96(SB)/4, $0xb95e8083
+DATA consts<>+100(SB)/4, $0xb95e8083
+DATA consts<>+104(SB)/4, $0xb95e8083
+DATA consts<>+108(SB)/4, $0xb95e8083
+DATA consts<>+112(SB)/4, $0x3f318000
+DATA consts<>+116(SB)/4, $0x3f318000
+DATA consts<>+120(SB)/4, $0x3f318000
+DATA consts<>+124(SB)/4, $0x3f318000
+DATA consts<>+128(SB)/4, $0x3ab55c4f
+DATA consts<>+132(SB)/4, $0x3ab55c4f
+DATA consts<>+136(SB)/4, $0x3ab55c4f
+DATA consts<>+140(SB)/4, $0x3ab55c4f
+DATA consts<>+144(SB)/4, $0x3c091eb8
+DATA consts<>+148(SB)/4, $0x3c091eb8
+DATA consts<>+152(SB)/4, $0x3c091eb8
+DATA consts<>+156(SB)/4, $0x3c091eb8
+DATA consts<>+160(SB)/4, $0x3d2aac2d
+DATA consts<>+164(SB)/4, $0x3d2aac2d
+DATA consts<>+168(SB)/4, $0x3d2aac2d
+DATA consts<>+172(SB)/4, $0x3d2aac2d
+DATA consts<>+176(SB)/4, $0x3e2aaa46
+DATA consts<>+180(SB)/4, $0x3e2aaa46
+DATA consts<>+184(SB)/4, $0x3e2aaa46
+DATA consts<>+188(SB)/4, $0x3e2aaa46
+DATA consts<>+192(SB)/4, $0x3efffffe
+DATA consts<>+196(SB)/4, $0x3efffffe
+DATA consts<>+200(SB)/4, $0x3efffffe
+DATA consts<>+204(SB)/4, $0x3efffffe
+DATA consts<>+208(SB)/4, $0x3f800000
+DATA consts<>+212(SB)/4, $0x3f800000
+DATA consts<>+216(SB)/4, $0x3f800000
+DATA consts<>+220(SB)/4, $0x3f800000
+DATA consts<>+224(SB)/4, $0xb4c000fe
+DATA consts<>+228(SB)/4, $0xb4c000fe
+DATA consts<>+232(SB)/4, $0xb4c000fe
+DATA consts<>+236(SB)/4, $0xb4c000fe
+DATA consts<>+240(SB)/8, $0x8000000000000000
+DATA consts<>+248(SB)/8, $0x8000000000000000
+DATA consts<>+256(SB)/8, $0x7fffffffffffffff
+DATA consts<>+264(SB)/8, $0x7fffffffffffffff
+DATA consts<>+272(SB)/8, $0xc087500000000000
+DATA consts<>+280(SB)/8, $0xc087500000000000
+DATA consts<>+288(SB)/8, $0x4086300000000000
+DATA consts<>+296(SB)/8, $0x4086300000000000
+DATA consts<>+304(SB)/8, $0x3ff71547652b82fe
+DATA consts<>+312(SB)/8, $0x3ff71547652b82fe
+DATA consts<>+320(SB)/8, $0x4338000000000000
+DATA consts<>+328(SB)/8, $0x4338000000000000
+DATA consts<>+336(SB)/8, $0xbdc718432a1b0e26
+DATA consts<>+344(SB)/8, $0xbdc718432a1b0e26
+DATA consts<>+352(SB)/8, $0x3fe62e42ff000000
+DATA consts<>+360(SB)/8, $0x3fe62e42ff000000
+DATA consts<>+368(SB)/8, $0x3de48cb53f91eccc
+DATA consts<>+376(SB)/8, $0x3de48cb53f91eccc
+DATA consts<>+384(SB)/8, $0x3e21f8f7ddbe7182
+DATA consts<>+392(SB)/8, $0x3e21f8f7ddbe7182
+DATA consts<>+400(SB)/8, $0x3e5ae785857f618a
+DATA consts<>+408(SB)/8, $0x3e5ae785857f618a
+DATA consts<>+416(SB)/8, $0x3e927e4c90f74178
+DATA consts<>+424(SB)/8, $0x3e927e4c90f74178
+DATA consts<>+432(SB)/8, $0x3ec71de341e669c5
+DATA consts<>+440(SB)/8, $0x3ec71de341e669c5
+DATA consts<>+448(SB)/8, $0x3efa01a01ae78684
+DATA consts<>+456(SB)/8, $0x3efa01a01ae78684
+DATA consts<>+464(SB)/8, $0x3f2a01a01a1e2601
+DATA consts<>+472(SB)/8, $0x3f2a01a01a1e2601
+DATA consts<>+480(SB)/8, $0x3f56c16c16c14e67
+DATA consts<>+488(SB)/8, $0x3f56c16c16c14e67
+DATA consts<>+496(SB)/8, $0x3f81111111110d5e
+DATA consts<>+504(SB)/8, $0x3f81111111110d5e
+DATA consts<>+512(SB)/8, $0x3fa5555555555558
+DATA consts<>+520(SB)/8, $0x3fa5555555555558
+DATA consts<>+528(SB)/8, $0x3fc5555555555556
+DATA consts<>+536(SB)/8, $0x3fc5555555555556
+DATA consts<>+544(SB)/8, $0x3fe0000000000000
+DATA consts<>+552(SB)/8, $0x3fe0000000000000
+DATA consts<>+560(SB)/8, $0x3ff0000000000000
+DATA consts<>+568(SB)/8, $0x3ff0000000000000
+DATA consts<>+576(SB)/8, $0xbcc80000000007fe
+DATA consts<>+584(SB)/8, $0xbcc80000000007fe
+DATA consts<>+592(SB)/4, $0x00800000
+DATA consts<>+596(SB)/4, $0x00800000
+DATA consts<>+600(SB)/4, $0x00800000
+DATA consts<>+604(SB)/4, $0x00800000
+DATA consts<>+608(SB)/4, $0x4b000000
+DATA consts<>+612(SB)/4, $0x4b000000
+DATA consts<>+616(SB)/4, $0x4b000000
+DATA consts<>+620(SB)/4, $0x4b000000
+DATA consts<>+624(SB)/4, $0x3f3504f3
+DATA consts<>+628(SB)/4, $0x3f3504f3
+DATA consts<>+632(SB)/4, $0x3f3504f3
+DATA consts<>+636(SB)/4, $0x3f3504f3
+DATA consts<>+640(SB)/4, $0x41b80000
+DATA consts<>+644(SB)/4, $0x41b80000
+DATA consts<>+648(SB)/4, $0x41b80000
+DATA consts<>+652(SB)/4, $0x41b80000
+DATA consts<>+656(SB)/4, $0x40000000
+DATA consts<>+660(SB)/4, $0x40000000
+DATA consts<>+664(SB)/4, $0x40000000
+DATA consts<>+668(SB)/4, $0x40000000
+DATA consts<>+672(SB)/4, $0x3e98f06c
+DATA consts<>+676(SB)/4, $0x3e98f06c
+DATA consts<>+680(SB)/4, $0x3e98f06c
+DATA consts<>+684(SB)/4, $0x3e98f06c
+DATA consts<>+688(SB)/4, $0x3eccaf6a
+DATA consts<>+692(SB)/4, $0x3eccaf6a
+DATA consts<>+696(SB)/4, $0x3eccaf6a
+DATA consts<>+700(SB)/4, $0x3eccaf6a
+DATA consts<>+704(SB)/4, $0x3f2aaabd
+DATA consts<>+708(SB)/4, $0x3f2aaabd
+DATA consts<>+712(SB)/4, $0x3f2aaabd
+DATA consts<>+716(SB)/4, $0x3f2aaabd
+DATA consts<>+720(SB)/4, $0x3f000000
+DATA consts<>+724(SB)/4, $0x3f000000
+DATA consts<>+728(SB)/4, $0x3f000000
+DATA consts<>+732(SB)/4, $0x3f000000
+DATA consts<>+736(SB)/4, $0x7f800000
+DATA consts<>+740(SB)/4, $0x7f800000
+DATA consts<>+744(SB)/4, $0x7f800000
+DATA consts<>+748(SB)/4, $0x7f800000
+DATA consts<>+752(SB)/4, $0x00000000
+DATA consts<>+756(SB)/4, $0x00000000
+DATA consts<>+760(SB)/4, $0x00000000
+DATA consts<>+764(SB)/4, $0x00000000
+DATA consts<>+768(SB)/4, $0x7fc00000
+DATA consts<>+772(SB)/4, $0x7fc00000
+DATA consts<>+776(SB)/4, $0x7fc00000
+DATA consts<>+780(SB)/4, $0x7fc00000
+DATA consts<>+784(SB)/4, $0xff800000
+DATA consts<>+788(SB)/4, $0xff800000
+DATA consts<>+792(SB)/4, $0xff800000
+DATA consts<>+796(SB)/4, $0xff800000
+DATA consts<>+800(SB)/4, $0xbbbb3d0a
+DATA consts<>+804(SB)/4, $0xbbbb3d0a
+DATA consts<>+808(SB)/4, $0xbbbb3d0a
+DATA consts<>+812(SB)/4, $0xbbbb3d0a
+DATA consts<>+816(SB)/4, $0x3ca92620
+DATA consts<>+820(SB)/4, $0x3ca92620
+DATA consts<>+824(SB)/4, $0x3ca92620
+DATA consts<>+828(SB)/4, $0x3ca92620
+DATA consts<>+832(SB)/4, $0xbd5c2162
+DATA consts<>+836(SB)/4, $0xbd5c2162
+DATA consts<>+840(SB)/4, $0xbd5c2162
+DATA consts<>+844(SB)/4, $0xbd5c2162
+DATA consts<>+848(SB)/4, $0x3e0883af
+DATA consts<>+852(SB)/4, $0x3e0883af
+DATA consts<>+856(SB)/4, $0x3e0883af
+DATA consts<>+860(SB)/4, $0x3e0883af
+DATA consts<>+864(SB)/4, $0xbeaaaa9a
+DATA consts<>+868(SB)/4, $0xbeaaaa9a
+DATA consts<>+872(SB)/4, $0xbeaaaa9a
+DATA consts<>+876(SB)/4, $0xbeaaaa9a
+DATA consts<>+880(SB)/4, $0x3f200000
+DATA consts<>+884(SB)/4, $0x3f200000
+DATA consts<>+888(SB)/4, $0x3f200000
+DATA consts<>+892(SB)/4, $0x3f200000
+DATA consts<>+896(SB)/4, $0x38a4b51b
+DATA consts<>+900(SB)/4, $0x38a4b51b
+DATA consts<>+904(SB)/4, $0x38a4b51b
+DATA consts<>+908(SB)/4, $0x38a4b51b
+DATA consts<>+912(SB)/4, $0xba51fb81
+DATA consts<>+916(SB)/4, $0xba51fb81
+DATA consts<>+920(SB)/4, $0xba51fb81
+DATA consts<>+924(SB)/4, $0xba51fb81
+DATA consts<>+928(SB)/4, $0x3baa02d9
+DATA consts<>+932(SB)/4, $0x3baa02d9
+DATA consts<>+936(SB)/4, $0x3baa02d9
+DATA consts<>+940(SB)/4, $0x3baa02d9
+DATA consts<>+944(SB)/4, $0xbcdbfc87
+DATA consts<>+948(SB)/4, $0xbcdbfc87
+DATA consts<>+952(SB)/4, $0xbcdbfc87
+DATA consts<>+956(SB)/4, $0xbcdbfc87
+DATA consts<>+960(SB)/4, $0x3de7167c
+DATA consts<>+964(SB)/4, $0x3de7167c
+DATA consts<>+968(SB)/4, $0x3de7167c
+DATA consts<>+972(SB)/4, $0x3de7167c
+DATA consts<>+976(SB)/4, $0xbec0939f
+DATA consts<>+980(SB)/4, $0xbec0939f
+DATA consts<>+984(SB)/4, $0xbec0939f
+DATA consts<>+988(SB)/4, $0xbec0939f
+DATA consts<>+992(SB)/4, $0x3e0375d4
+DATA consts<>+996(SB)/4, $0x3e0375d4
+DATA consts<>+1000(SB)/4, $0x3e0375d4
+DATA consts<>+1004(SB)/4, $0x3e0375d4
+DATA consts<>+1008(SB)/4, $0x40800000
+DATA consts<>+1012(SB)/4, $0x40800000
+DATA consts<>+1016(SB)/4, $0x40800000
+DATA consts<>+1020(SB)/4, $0x40800000
+DATA consts<>+1024(SB)/4, $0xb9436e78
+DATA consts<>+1028(SB)/4, $0xb9436e78
+DATA consts<>+1032(SB)/4, $0xb9436e78
+DATA consts<>+1036(SB)/4, $0xb9436e78
+DATA consts<>+1040(SB)/4, $0x3b412d4e
+DATA consts<>+1044(SB)/4, $0x3b412d4e
+DATA consts<>+1048(SB)/4, $0x3b412d4e
+DATA consts<>+1052(SB)/4, $0x3b412d4e
+DATA consts<>+1056(SB)/4, $0xbcb2e5a4
+DATA consts<>+1060(SB)/4, $0xbcb2e5a4
+DATA consts<>+1064(SB)/4, $0xbcb2e5a4
+DATA consts<>+1068(SB)/4, $0xbcb2e5a4
+DATA consts<>+1072(SB)/4, $0x3dd32995
+DATA consts<>+1076(SB)/4, $0x3dd32995
+DATA consts<>+1080(SB)/4, $0x3dd32995
+DATA consts<>+1084(SB)/4, $0x3dd32995
+DATA consts<>+1088(SB)/4, $0x3f235d78
+DATA consts<>+1092(SB)/4, $0x3f235d78
+DATA consts<>+1096(SB)/4, $0x3f235d78
+DATA consts<>+1100(SB)/4, $0x3f235d78
+DATA consts<>+1104(SB)/4, $0x3f904475
+DATA consts<>+1108(SB)/4, $0x3f904475
+DATA consts<>+1112(SB)/4, $0x3f904475
+DATA consts<>+1116(SB)/4, $0x3f904475
+DATA consts<>+1120(SB)/4, $0x39b310ae
+DATA consts<>+1124(SB)/4, $0x39b310ae
+DATA consts<>+1128(SB)/4, $0x39b310ae
+DATA consts<>+1132(SB)/4, $0x39b310ae
+DATA consts<>+1136(SB)/4, $0x3d922279
+DATA consts<>+1140(SB)/4, $0x3d922279
+DATA consts<>+1144(SB)/4, $0x3d922279
+DATA consts<>+1148(SB)/4, $0x3d922279
+DATA consts<>+1152(SB)/4, $0x3fcc422a
+DATA consts<>+1156(SB)/4, $0x3fcc422a
+DATA consts<>+1160(SB)/4, $0x3fcc422a
+DATA consts<>+1164(SB)/4, $0x3fcc422a
+DATA consts<>+1168(SB)/8, $0x0000000080000000
+DATA consts<>+1176(SB)/8, $0x0000000080000000
+GLOBL consts<>(SB), RODATA|NOPTR, $1184

@@ -85,7 +85,7 @@ func (w *writer) operand(v val, mayBeMemory bool) string {
 		return w.vec(x.reg)
 	}
 	at := w.constOffset(&x)
-	if mayBeMemory && w.t == avx2 {
+	if mayBeMemory {
 		return fmt.Sprintf("consts<>+%d(SB)", at)
 	}
 	w.p("VMOVUPS consts<>+%d(SB), %s", at, w.vec(w.scratch))

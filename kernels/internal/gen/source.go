@@ -66,7 +66,8 @@ type source struct {
 	next int               // number of the next label
 }
 
-// A pool holds the constants of one architecture, each repeated to 32 bytes.
+// A pool holds the constants of one architecture, each repeated to the width of
+// its largest vectors.
 type pool struct {
 	at   map[string]int
 	data strings.Builder
@@ -123,7 +124,7 @@ func (s *source) label(name string) string {
 
 func (s *source) place(label string) { fmt.Fprintf(s.text[s.now.arch], "%s:\n", label) }
 
-// constant returns the offset in the pool of a word repeated to 32 bytes.
+// constant returns the offset in the pool of a repeated word.
 func (s *source) constant(bits uint64, elem int) int {
 	p := s.pool[s.now.arch]
 	key := fmt.Sprintf("%d:%x", elem, bits)
@@ -132,10 +133,11 @@ func (s *source) constant(bits uint64, elem int) int {
 	}
 	at := p.size
 	p.at[key] = at
-	for i := 0; i < 32; i += elem {
+	width := map[string]int{"amd64": 64, "arm64": 16}[s.now.arch]
+	for i := 0; i < width; i += elem {
 		fmt.Fprintf(&p.data, "DATA consts<>+%d(SB)/%d, $0x%0*x\n", at+i, elem, 2*elem, bits)
 	}
-	p.size += 32
+	p.size += width
 	return at
 }
 
@@ -149,7 +151,7 @@ func (s *source) files() map[string]string {
 		fmt.Fprintf(&b, "%s//go:build !purego\n\n#include \"textflag.h\"\n", notice)
 		b.WriteString(s.text[arch].String())
 		if p := s.pool[arch]; p.size > 0 {
-			fmt.Fprintf(&b, "\n// Constants, each repeated to 32 bytes.\n%sGLOBL consts<>(SB), RODATA|NOPTR, $%d\n",
+			fmt.Fprintf(&b, "\n// Constants, each repeated to the width of a vector.\n%sGLOBL consts<>(SB), RODATA|NOPTR, $%d\n",
 				p.data.String(), p.size)
 		}
 		out["simd_"+arch+".s"] = b.String()

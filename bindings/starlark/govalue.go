@@ -1,0 +1,433 @@
+package starlark
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// FromGo is a Go value as scripts see it: nil, bools, integers, floats, strings, []byte (bytes), slices and
+// arrays (lists), maps with string, integer or bool keys (dicts, in the order of the keys), structs and pointers
+// to them (structs with the exported fields, named as in snake_case or by a `star:"name"` tag), functions
+// (see Function), *core.Tensor, and Starlark values as they are. Tensors are not copied, all else is.
+func FromGo(v any) (star.Value, error) {
+	switch v := v.(type) {
+	case nil:
+		return star.None, nil
+	case star.Value:
+		return v, nil
+	case *core.Tensor:
+		return Tensor{v}, nil
+	case []byte:
+		return star.Bytes(v), nil
+	case *big.Int:
+		return star.MakeBigInt(v), nil
+	}
+	return fromReflect(reflect.ValueOf(v))
+}
+
+func fromReflect(v reflect.Value) (star.Value, error) {
+	switch v.Kind() {
+	case reflect.Bool:
+		return star.Bool(v.Bool()), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return star.MakeInt64(v.Int()), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return star.MakeUint64(v.Uint()), nil
+	case reflect.Float32, reflect.Float64:
+		return star.Float(v.Float()), nil
+	case reflect.String:
+		return star.String(v.String()), nil
+	case reflect.Slice, reflect.Array:
+		items := make([]star.Value, v.Len())
+		for i := range items {
+			var err error
+			if items[i], err = FromGo(v.Index(i).Interface()); err != nil {
+				return nil, err
+			}
+		}
+		return star.NewList(items), nil
+	case reflect.Map:
+		return fromMap(v)
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return star.None, nil
+		}
+		return FromGo(v.Elem().Interface())
+	case reflect.Struct:
+		return fromStruct(v)
+	case reflect.Func:
+		return Function("function", v.Interface())
+	}
+	return nil, fmt.Errorf("a Go value of type %s has no form in a script", v.Type())
+}
+
+func fromMap(v reflect.Value) (star.Value, error) {
+	d := star.NewDict(v.Len())
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int {
+		return strings.Compare(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
+	})
+	for _, k := range keys {
+		key, err := FromGo(k.Interface())
+		if err != nil {
+			return nil, err
+		}
+		value, err := FromGo(v.MapIndex(k).Interface())
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetKey(key, value); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func fromStruct(v reflect.Value) (star.Value, error) {
+	fields := star.StringDict{}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		value, err := FromGo(v.Field(i).Interface())
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", f.Name, err)
+		}
+		fields[fieldName(f)] = value
+	}
+	return starlarkstruct.FromStringDict(starlarkstruct.Default, fields), nil
+}
+
+// fieldName is what scripts call a Go field: its star tag, or the name in snake_case.
+func fieldName(f reflect.StructField) string {
+	if tag := f.Tag.Get("star"); tag != "" {
+		return tag
+	}
+	var b strings.Builder
+	runes := []rune(f.Name)
+	for i, r := range runes {
+		if unicode.IsUpper(r) {
+			if i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+				b.WriteByte('_')
+			}
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// ToGo is a script's value as Go sees it: nil, bool, int64 (*big.Int beyond it), float64, string, []byte, []any
+// for lists, tuples and sets, map[string]any for structs, modules and dicts with string keys, map[any]any for
+// other dicts, *core.Tensor. Other values, functions among them, stay what they are.
+func ToGo(v star.Value) any {
+	switch v := v.(type) {
+	case nil, star.NoneType:
+		return nil
+	case star.Bool:
+		return bool(v)
+	case star.Int:
+		if i, ok := v.Int64(); ok {
+			return i
+		}
+		return v.BigInt()
+	case star.Float:
+		return float64(v)
+	case star.String:
+		return string(v)
+	case star.Bytes:
+		return []byte(v)
+	case Tensor:
+		return v.Tensor
+	case star.IterableMapping:
+		return dictToGo(v)
+	case *starlarkstruct.Struct:
+		fields := star.StringDict{}
+		v.ToStringDict(fields)
+		return namesToGo(fields)
+	case *starlarkstruct.Module:
+		return namesToGo(v.Members)
+	case *star.List, star.Tuple, *star.Set:
+		items := []any{}
+		for item := range star.Elements(v.(star.Iterable)) {
+			items = append(items, ToGo(item))
+		}
+		return items
+	}
+	return v
+}
+
+func namesToGo(d star.StringDict) map[string]any {
+	m := make(map[string]any, len(d))
+	for name, v := range d {
+		m[name] = ToGo(v)
+	}
+	return m
+}
+
+func dictToGo(d star.IterableMapping) any {
+	items := d.Items()
+	names := map[string]any{}
+	for _, item := range items {
+		if s, ok := star.AsString(item[0]); ok {
+			names[s] = ToGo(item[1])
+		}
+	}
+	if len(names) == len(items) {
+		return names
+	}
+	m := map[any]any{}
+	for _, item := range items {
+		key := ToGo(item[0])
+		if !reflect.TypeOf(key).Comparable() {
+			key = item[0].String()
+		}
+		m[key] = ToGo(item[1])
+	}
+	return m
+}
+
+// Into stores a script's value into the variable that to points to, of any type FromGo takes. Numbers must fit;
+// a missing struct field stays as it is, an unknown one is an error.
+func Into(v star.Value, to any) error {
+	p := reflect.ValueOf(to)
+	if p.Kind() != reflect.Pointer || p.IsNil() {
+		return fmt.Errorf("got %T to store into, want a pointer", to)
+	}
+	return into(v, p.Elem())
+}
+
+func into(v star.Value, to reflect.Value) error {
+	bad := func() error { return fmt.Errorf("got %s, want %s", v.Type(), to.Type()) }
+	switch p := to.Addr().Interface().(type) {
+	case **core.Tensor:
+		x, ok := v.(Tensor)
+		if !ok {
+			return bad()
+		}
+		*p = x.Tensor
+		return nil
+	case *star.Value:
+		*p = v
+		return nil
+	case *any:
+		*p = ToGo(v)
+		return nil
+	case *[]byte:
+		b, ok := v.(star.Bytes)
+		if !ok {
+			return bad()
+		}
+		*p = []byte(b)
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.Bool:
+		b, ok := v.(star.Bool)
+		if !ok {
+			return bad()
+		}
+		to.SetBool(bool(b))
+	case reflect.String:
+		s, ok := star.AsString(v)
+		if !ok {
+			return bad()
+		}
+		to.SetString(s)
+	case reflect.Float32, reflect.Float64:
+		f, ok := star.AsFloat(v)
+		if !ok {
+			return bad()
+		}
+		to.SetFloat(f)
+	case reflect.Slice:
+		return intoSlice(v, to, bad)
+	case reflect.Map:
+		return intoMap(v, to, bad)
+	case reflect.Struct:
+		return intoStruct(v, to, bad)
+	case reflect.Pointer:
+		if v == star.None {
+			to.SetZero()
+			return nil
+		}
+		to.Set(reflect.New(to.Type().Elem()))
+		return into(v, to.Elem())
+	default:
+		return intoInteger(v, to, bad)
+	}
+	return nil
+}
+
+func intoInteger(v star.Value, to reflect.Value, bad func() error) error {
+	i, ok := v.(star.Int)
+	if !ok {
+		return bad()
+	}
+	switch {
+	case to.CanInt():
+		n, ok := i.Int64()
+		if !ok || to.OverflowInt(n) {
+			return fmt.Errorf("%s does not fit into %s", i, to.Type())
+		}
+		to.SetInt(n)
+	case to.CanUint():
+		n, ok := i.Uint64()
+		if !ok || to.OverflowUint(n) {
+			return fmt.Errorf("%s does not fit into %s", i, to.Type())
+		}
+		to.SetUint(n)
+	default:
+		return bad()
+	}
+	return nil
+}
+
+func intoSlice(v star.Value, to reflect.Value, bad func() error) error {
+	seq, ok := v.(star.Iterable)
+	if !ok {
+		return bad()
+	}
+	list := reflect.MakeSlice(to.Type(), 0, max(0, star.Len(v)))
+	i := 0
+	for item := range star.Elements(seq) {
+		element := reflect.New(to.Type().Elem()).Elem()
+		if err := into(item, element); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
+		}
+		list = reflect.Append(list, element)
+		i++
+	}
+	to.Set(list)
+	return nil
+}
+
+func intoMap(v star.Value, to reflect.Value, bad func() error) error {
+	d, ok := v.(star.IterableMapping)
+	if !ok {
+		return bad()
+	}
+	m := reflect.MakeMap(to.Type())
+	for _, item := range d.Items() {
+		key, value := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
+		if err := into(item[0], key); err != nil {
+			return fmt.Errorf("key %s: %w", item[0], err)
+		}
+		if err := into(item[1], value); err != nil {
+			return fmt.Errorf("value of %s: %w", item[0], err)
+		}
+		m.SetMapIndex(key, value)
+	}
+	to.Set(m)
+	return nil
+}
+
+func intoStruct(v star.Value, to reflect.Value, bad func() error) error {
+	fields := star.StringDict{}
+	switch v := v.(type) {
+	case *starlarkstruct.Struct:
+		v.ToStringDict(fields)
+	case star.IterableMapping:
+		for _, item := range v.Items() {
+			name, ok := star.AsString(item[0])
+			if !ok {
+				return bad()
+			}
+			fields[name] = item[1]
+		}
+	default:
+		return bad()
+	}
+	fields = maps.Clone(fields)
+	for i := range to.NumField() {
+		f := to.Type().Field(i)
+		value, ok := fields[fieldName(f)]
+		if !ok || !f.IsExported() {
+			continue
+		}
+		delete(fields, fieldName(f))
+		if err := into(value, to.Field(i)); err != nil {
+			return fmt.Errorf("field %s: %w", fieldName(f), err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		return fmt.Errorf("%s has no field %s", to.Type(), name)
+	}
+	return nil
+}
+
+// Function is a Go function as a builtin. Its parameters are converted by Into, positional only; a variadic one takes
+// the rest. Its results are converted by FromGo: none gives None, several a tuple; a last result of type error
+// fails the call. A panic is an error at the script's line.
+func Function(name string, fn any) (*star.Builtin, error) {
+	f := reflect.ValueOf(fn)
+	if f.Kind() != reflect.Func || f.IsNil() {
+		return nil, fmt.Errorf("%s: got %T, want a function", name, fn)
+	}
+	t := f.Type()
+	fixed := t.NumIn()
+	if t.IsVariadic() {
+		fixed--
+	}
+	return star.NewBuiltin(name, func(
+		_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
+	) (_ star.Value, err error) {
+		defer rescue(&err)
+		if len(kwargs) > 0 {
+			return nil, fmt.Errorf("%s takes no keywords, got %s", b.Name(), kwargs[0][0])
+		}
+		if len(args) < fixed || len(args) > fixed && !t.IsVariadic() {
+			return nil, fmt.Errorf("%s: got %d arguments, want %d", b.Name(), len(args), fixed)
+		}
+		in := make([]reflect.Value, len(args))
+		for i, arg := range args {
+			var kind reflect.Type
+			if i < fixed {
+				kind = t.In(i)
+			} else {
+				kind = t.In(fixed).Elem()
+			}
+			in[i] = reflect.New(kind).Elem()
+			if err := into(arg, in[i]); err != nil {
+				return nil, fmt.Errorf("%s: argument %d: %w", b.Name(), i+1, err)
+			}
+		}
+		return results(b.Name(), f.Call(in))
+	}), nil
+}
+
+var errorType = reflect.TypeFor[error]()
+
+func results(name string, out []reflect.Value) (star.Value, error) {
+	if n := len(out); n > 0 && out[n-1].Type() == errorType {
+		if err, failed := out[n-1].Interface().(error); failed {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = out[:n-1]
+	}
+	values := make(star.Tuple, len(out))
+	for i, v := range out {
+		var err error
+		if values[i], err = FromGo(v.Interface()); err != nil {
+			return nil, fmt.Errorf("%s: result %d: %w", name, i+1, err)
+		}
+	}
+	switch len(values) {
+	case 0:
+		return star.None, nil
+	case 1:
+		return values[0], nil
+	}
+	return values, nil
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// contracted is the definition of dot: for every place of the axes that stay, the sum over those named.
+func contracted(x, w naive, sum []string) naive {
+	var batch, left, right []string
+	for _, n := range x.names {
+		switch {
+		case slices.Contains(sum, n):
+		case slices.Contains(w.names, n):
+			batch = append(batch, n)
+		default:
+			left = append(left, n)
+		}
+	}
+	for _, n := range w.names {
+		if !slices.Contains(sum, n) && !slices.Contains(batch, n) {
+			right = append(right, n)
+		}
+	}
+	return x.with(slices.Concat(batch, left, right), w.sizes, func(i index) (total float64) {
+		for _, j := range eachOf(sum, x.sizes) {
+			at := i.place(j)
+			total += x.at(at) * w.at(at)
+		}
+		return total
+	})
+}
+
+func TestDot(t *testing.T) {
+	check(t, func(w *world) {
+		sum := w.names(worldNames, 1)[:1+drawn(w, 0, 0, 1)*0]
+		if w.bool() {
+			sum = w.names([]string{"a", "b"}, 1)
+		}
+		var free []string
+		for _, n := range worldNames {
+			if !slices.Contains(sum, n) {
+				free = append(free, n)
+			}
+		}
+		dt := drawn(w, append(slices.Clone(numberDTypes), dtype.Bool)...)
+		operand := func() *Tensor {
+			names := slices.Concat(sum, w.names(free, 0)[:]) // up to four axes beside the summed ones
+			return w.tensor(dt, rapid.Permutation(names[:min(len(names), 4)]).Draw(w.T, "order")...)
+		}
+		x, y := operand(), operand()
+		want := contracted(naiveOf(x), naiveOf(y), sum)
+		exact := want.at
+		want.at = func(i index) float64 { return rounded(dt, exact(i)) }
+		z := x.Dot(y, axisList(sum...).String())
+		if z.dtype != dt {
+			w.Fatalf("%s · %s gives %s", dt, dt, z.dtype)
+		}
+		w.same(z, want, 0)
+
+		both := dots.All(Dots{X: x, Axes: axisList(sum...), Weights: []*Tensor{y, y.Copy()}})
+		for _, d := range both {
+			if err := same(d, z); err != nil {
+				w.Fatalf("dots: %v", err)
+			}
+		}
+	})
+}
+
+// same says where two tensors differ in a bit.
+func same(x, want *Tensor) error {
+	return (&result{[]string{x.Shape()}, [][]byte{bitsOf(x)}}).differs(&result{[]string{want.Shape()}, [][]byte{bitsOf(want)}})
+}
+
+// TestDotOrder insists that products are added one after another in the order of the call's axes: the bits
+// are those of a loop.
+func TestDotOrder(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 1)}
+	x, w := m.Tensor(dtype.F32, "row=3 a=7 b=33"), m.Tensor(dtype.F32, "b=33 out=70 a=7")
+	for _, axes := range []string{"a b", "b a"} {
+		list, _ := axis.Parse(axes)
+		a, b := naiveOf(x), naiveOf(w)
+		want := a.with([]string{"row", "out"}, b.sizes, func(i index) float64 {
+			total := float32(0)
+			for _, j := range eachOf(list.Names(), a.sizes) {
+				at := i.place(j)
+				total = float32(float32(a.at(at))*float32(b.at(at))) + total
+			}
+			return float64(total)
+		})
+		for _, v := range []*Tensor{w, w.Order("out a b").Copy(), w.Order("a out b").Copy()} {
+			if err := want.compare(x.Dot(v, axes), 0); err != nil {
+				t.Errorf("over %q of %s: %v", axes, v.Shape(), err)
+			}
+		}
+	}
+}
+
+func TestEmbedding(t *testing.T) {
+	check(t, func(w *world) {
+		names := w.names(worldNames[:3], 1)
+		vocab := drawn(w, names...)
+		weight := w.tensor(w.anyDType(), names...)
+		n := w.sizes[vocab]
+		if n == 0 {
+			return // refused, see TestMisuse
+		}
+		rows := w.names([]string{"d", "e"}, 0)
+		places := rapid.SliceOfN(rapid.Int64Range(0, int64(n-1)), 25, 25).Draw(w.T, "places")
+		ids := w.env.Tensor(drawn(w, integers...), axisList(rows...), w.sized(rows)...)
+		ids.FillInts(places[:ids.Len()])
+		a, b := naiveOf(ids), naiveOf(weight)
+		rest := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == vocab })
+		w.same(ids.Embedding(weight, vocab), b.with(append(rows, rest...), nil, func(i index) float64 {
+			return b.at(i.place(index{vocab: int(a.at(i))}))
+		}), 0)
+	})
+}

@@ -1,0 +1,230 @@
+package fucina
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+type testFiles map[string]*fstest.MapFile
+
+// Open opens a file.
+func (f testFiles) Open(name string) (fs.File, error) { return fstest.MapFS(f).Open(name) }
+
+// with is the files and one more.
+func (f testFiles) with(name, text string) testFiles {
+	f[name] = &fstest.MapFile{Data: []byte(text)}
+	return f
+}
+
+// script is one file called main.star.
+func script(text string) testFiles { return testFiles{}.with("main.star", text) }
+
+func TestRunValues(t *testing.T) {
+	type limits struct {
+		MaxSize int
+		Names   []string `star:"names"`
+	}
+	var out bytes.Buffer
+	p := New(Stdout(&out), Args("-v"), Builtin("double", func(x int) int { return 2 * x }))
+	defer p.Close()
+	x, err := Tensor([]float32{1, 2, 3, 4}, "row col", 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Run(context.Background(), script(`
+load("lib/rules.star", "scale")
+print(args, double(21), limits.max_size, limits.names)
+total = scale(x).sum().item()
+result = {"sum": total, "list": [1, 2.5, "three", None, True]}
+y = x.sum("col")
+def area(width, height):
+    return struct(width=width, area=width * height)
+`).with("lib/rules.star", "def scale(x):\n    return x * 10\n"), "main.star", map[string]any{
+		"x": x, "limits": limits{3, []string{"a", "b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "[\"-v\"] 42 3 [\"a\", \"b\"]\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	var total float64
+	if err := p.Get("total", &total); err != nil || total != 100 {
+		t.Errorf("total %v, %v", total, err)
+	}
+	var result map[string]any
+	if err := p.Get("result", &result); err != nil {
+		t.Error(err)
+	}
+	want := map[string]any{"sum": 100.0, "list": []any{int64(1), 2.5, "three", nil, true}}
+	if diff := cmp.Diff(want, result); diff != "" {
+		t.Error(diff)
+	}
+	var y *core.Tensor
+	if err := p.Get("y", &y); err != nil || cmp.Diff([]float32{3, 7}, y.Float32s()) != "" {
+		t.Errorf("y %v, %v", y, err)
+	}
+	var rect struct{ Width, Area float64 }
+	if err := p.Call(context.Background(), "area", &rect, 2.0, 3); err != nil || rect.Area != 6 {
+		t.Errorf("area %+v, %v", rect, err)
+	}
+	var small int8
+	if err := p.Call(context.Background(), "double", &small, 1); err == nil {
+		t.Error("double is no variable of the script, but was called")
+	}
+	if err := p.Call(context.Background(), "area", &small, 1, 2); err == nil {
+		t.Error("a struct went into an int8")
+	}
+}
+
+func TestErrorsAreTyped(t *testing.T) {
+	p := New(Builtin("fails", func() error { return os.ErrPermission }), Builtin("crash", func() { panic("on purpose") }),
+		MaxSteps(100_000), MemoryLimit(1<<20))
+	defer p.Close()
+	for _, c := range []struct{ src, want string }{
+		{"ones(a=2).sum(\"b\")", "main.star:1:11: sum: no axis \"b\" in x[a=2]"},
+		{"fails()", "main.star:1:1: fails: permission denied"},
+		{"crash()", "on purpose"},
+		{"while True:\n    pass", "limit"},
+		{"x = ones(a=1000000)", "limit of 1.0 MiB"},
+		{"load(\"../secret.star\", \"x\")", "secret.star"},
+		{"load_model(\"/etc/hostname\")", "cannot open"},
+		{"def f(n):\n    return f(n + 1)\nf(0)", "calls inside one another"},
+	} {
+		err := p.Run(context.Background(), script(c.src), "main.star", nil)
+		var typed *Error
+		if !errors.As(err, &typed) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %q", c.src, err, c.want)
+		}
+	}
+	var misuse *core.Error
+	err := p.Run(context.Background(), script("ones(a=2).sum(\"b\")"), "main.star", nil)
+	if !errors.As(err, &misuse) || misuse.Op != "sum" {
+		t.Errorf("no *core.Error in %v", err)
+	}
+	if err := p.Run(context.Background(), script("fails()"), "main.star", nil); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("no os.ErrPermission in %v", err)
+	}
+}
+
+// Halve is an operation that a program brings along.
+type Halve struct{ core.Unary }
+
+// Doc is its documentation.
+func (*Halve) Doc() string {
+	return "Halve is x / 2, element by element.\n\nExample:\n\n\thalve(ones(a=2))\n"
+}
+
+// F32 is the f32 kernel.
+func (*Halve) F32(y, x []float32) {
+	for i, v := range x {
+		y[i] = v / 2
+	}
+}
+
+// VJP halves the gradient.
+func (*Halve) VJP(_, gy []*core.Tensor, g *core.Grads) { g.Set(0, gy[0]) }
+
+func TestOwnOperation(t *testing.T) {
+	var out bytes.Buffer
+	p := New(Stdout(&out), Op[Halve]("halve"))
+	defer p.Close()
+	err := p.Run(context.Background(), script(`
+x = tensor([2.0, 4.0], "a")
+print(x.halve().sum().item(), halve(x).shape)
+help("halve")
+print(catch(halve, 3).error)
+`), "main.star", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"3.0 {\"a\": 2}", "Halve is x / 2", "halve: x: got int, want a tensor"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %q, want %q in it", out.String(), want)
+		}
+	}
+	if core.Lookup("halve") != nil {
+		t.Error("the operation is in the table of all interpreters")
+	}
+}
+
+// Many goroutines run many scripts that end in every way, and none sees another.
+func TestManyRuns(t *testing.T) {
+	runs := 1000
+	if testing.Short() {
+		runs = 30
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			var out bytes.Buffer
+			p := New(Stdout(&out), MaxSteps(20_000), MemoryLimit(1<<20), Builtin("crash", func() { panic("on purpose") }))
+			defer p.Close()
+			for i := range runs {
+				out.Reset()
+				ctx, cancel := context.WithCancel(context.Background())
+				src, want := "print(me, ones(a=100).sum().item() + me)", ""
+				switch i % 5 {
+				case 1:
+					src, want = "crash()", "on purpose"
+				case 2:
+					src, want = "x = ones(a=1 << 20)", "limit"
+				case 3:
+					src, want = "while True: pass", "limit"
+				case 4:
+					src, want = "x = 1", "context canceled"
+					cancel()
+				}
+				err := p.Run(ctx, script(src), "main.star", map[string]any{"me": g})
+				cancel()
+				switch {
+				case i%5 == 4 && !errors.Is(err, context.Canceled):
+					t.Errorf("run %d: got %v, want a cancelled context", i, err)
+				case i%5 == 0 && (err != nil || out.String() != fmt.Sprintf("%d %d.0\n", g, 100+g)):
+					t.Errorf("run %d: printed %q, %v", i, out.String(), err)
+				case i%5 != 0 && i%5 != 4 && (err == nil || !strings.Contains(err.Error(), want)):
+					t.Errorf("run %d: got %v, want %q", i, err, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestDeadline(t *testing.T) {
+	p := New()
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	err := p.Run(ctx, script("x = ones(i=3000, k=3000)\nwhile True:\n    x.dot(x.rename(i=\"j\"), \"k\").free()\n"), "main.star", nil)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+// An embedding program gets neither a line editor nor a server nor plots.
+func TestEmbeddingIsLean(t *testing.T) {
+	list, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forbidden := range []string{"chzyer/readline", "fatih/color", "net/http", "gonum.org", "fucina/repl", "asciigraph"} {
+		if strings.Contains(string(list), forbidden) {
+			t.Errorf("importing fucina links %s", forbidden)
+		}
+	}
+}
