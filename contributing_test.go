@@ -24,10 +24,14 @@ func TestContributingSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	sample := filepath.Join(dir, "square.go")
+	sample := filepath.Join(dir, "cube.go")
 	writeFile(t, sample, []byte(block(t, string(text), "```go\n")))
+	file := filepath.Join(root, "core", "cube.go")
+	if _, err := os.Stat(file); err == nil {
+		t.Fatalf("%s is there: the sample must be an operation that is not", file)
+	}
 	overlay, err := json.Marshal(map[string]any{
-		"Replace": map[string]string{filepath.Join(root, "core", "square.go"): sample},
+		"Replace": map[string]string{file: sample},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +46,16 @@ func TestContributingSample(t *testing.T) {
 		{[]string{"vet", "-overlay", withSample, "./core"}, nil},
 		{[]string{"run", "-overlay", withSample, "./cmd/fucina-repl", "-c", `
 x = tensor([[1.0, -3.0]], "a b")
-print(x.square().tolist(), square(tensor([4], "a")).tolist())
-print(catch(lambda: x.square(2)).error)
-help("square")`},
-			[]string{"[[1.0, 9.0]] [16]\n", "square: got 1 positional arguments too many",
-				"x.square()\n\nSquare is x · x", `tensor([-1.0, 0.0, 2.0], "a").square()`}},
-		{[]string{"test", "-overlay", withSample, "-v", "./core", "-run", "^(TestOps|TestOpDocs|TestOpNames)$/./^square$"},
-			[]string{"/square", "\nPASS\n"}},
+print(x.cube().tolist(), cube(tensor([4], "a")).tolist())
+print(catch(lambda: x.cube(2)).error)
+help("cube")`},
+			[]string{"[[1.0, -27.0]] [64]\n", "cube: got 1 argument",
+				"x.cube()\n\nCube is x · x · x", `tensor([-1.0, 0.0, 2.0], "a").cube()`}},
+		{[]string{"test", "-overlay", withSample, "-v", "./core",
+			"-run", "^(TestOps|TestOpDocs|TestOpNames)$/./^cube$"},
+			[]string{"--- PASS: TestOpDocs", "/cube", "\nPASS\n"}},
+		{[]string{"test", "-overlay", withSample, "-v", "./grad", "-run", "^TestSamples$/^cube$"},
+			[]string{"--- PASS: TestSamples/cube"}},
 	} {
 		out, err := exec.Command("go", test.args...).CombinedOutput()
 		if err != nil {

@@ -30,12 +30,14 @@ const modulePath = "github.com/fucina-go/fucina"
 const importPolicy = `
 	# The floor.
 	kernels/cpu < kernels/*
-	kernels/num < kernels/attn   # the exp and the sums of num, bit for bit
+	kernels/num < kernels/gemm < kernels/attn   # the exp and the sums of num, the products of gemm, bit for bit
+	kernels/internal/gen                       # writes the assembly; a program of its own
 	core/axis, core/dtype, core/mem, core/par, core/rng
 
 	# Formats and files.
 	kernels/*, core/dtype < core/quant < core/gguf
 	core/mem, core/dtype < core/gguf, core/safetensors
+	core/dtype < core/npy
 
 	# The engine.
 	core/*, kernels/* < core < grad < grad/{optim,es,lora}
@@ -46,7 +48,7 @@ const importPolicy = `
 
 	# Scripts. Only bindings/starlark and above know Starlark.
 	core, grad, grad/*, models, models/*, stdlib < bindings/starlark < repl < cmd/fucina-repl
-	bindings/starlark < fucina
+	bindings/starlark < fucina < examples/*   # programs with the interpreter inside
 
 	# Other modules, and who may see them.
 	golang.org/x/sys/cpu < kernels/cpu

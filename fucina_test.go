@@ -92,7 +92,8 @@ def area(width, height):
 }
 
 func TestErrorsAreTyped(t *testing.T) {
-	p := New(Builtin("fails", func() error { return os.ErrPermission }), Builtin("crash", func() { panic("on purpose") }),
+	p := New(Builtin("fails", func() error { return os.ErrPermission }),
+		Builtin("crash", func() { panic("on purpose") }),
 		MaxSteps(100_000), MemoryLimit(1<<20))
 	defer p.Close()
 	for _, c := range []struct{ src, want string }{
@@ -172,7 +173,8 @@ func TestManyRuns(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() {
 			var out bytes.Buffer
-			p := New(Stdout(&out), MaxSteps(20_000), MemoryLimit(1<<20), Builtin("crash", func() { panic("on purpose") }))
+			p := New(Stdout(&out), MaxSteps(20_000), MemoryLimit(1<<20),
+				Builtin("crash", func() { panic("on purpose") }))
 			defer p.Close()
 			for i := range runs {
 				out.Reset()
@@ -210,7 +212,8 @@ func TestDeadline(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	err := p.Run(ctx, script("x = ones(i=3000, k=3000)\nwhile True:\n    x.dot(x.rename(i=\"j\"), \"k\").free()\n"), "main.star", nil)
+	err := p.Run(ctx, script("x = ones(i=3000, k=3000)\nwhile True:\n    x.dot(x.rename(i=\"j\"), \"k\").free()\n"),
+		"main.star", nil)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline", err)
 	}
@@ -222,7 +225,8 @@ func TestEmbeddingIsLean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, forbidden := range []string{"chzyer/readline", "fatih/color", "net/http", "gonum.org", "fucina/repl", "asciigraph"} {
+	for _, forbidden := range []string{"chzyer/readline", "fatih/color", "net/http", "gonum.org", "fucina/repl",
+		"asciigraph"} {
 		if strings.Contains(string(list), forbidden) {
 			t.Errorf("importing fucina links %s", forbidden)
 		}

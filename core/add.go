@@ -1,5 +1,7 @@
 package core
 
+import "github.com/fucina-go/fucina/kernels/num"
+
 // Add is the elementwise sum x + y, aligned by axis name.
 //
 // Shape: x[axes], y[a subset of them, or the other way round] → z[the wider operand's axes].
@@ -16,15 +18,13 @@ var add = Declare[Add]("add")
 func (x *Tensor) Add(y *Tensor) *Tensor { return add.Call(Add{Binary{X: x, Y: y}}) }
 
 // F32 is the f32 kernel.
-func (*Add) F32(z, x, y []float32) { addOf(z, x, y) }
+func (*Add) F32(z, x, y []float32) { num.Add(z, x, y) }
 
 // F64 is the f64 kernel.
-func (*Add) F64(z, x, y []float64) { addOf(z, x, y) }
+func (*Add) F64(z, x, y []float64) { num.Add(z, x, y) }
 
 // I64 is the integer kernel.
-func (*Add) I64(z, x, y []int64) { addOf(z, x, y) }
-
-func addOf[T number](z, x, y []T) {
+func (*Add) I64(z, x, y []int64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
 		z[i] = x[i] + y[i]

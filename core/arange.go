@@ -35,7 +35,9 @@ func (e *Env) Arange(n int, axis string, dt dtype.Type) *Tensor {
 // Names makes one axis.
 func (a *Arange) Names(p *Plan) {
 	if a.DType == dtype.Bool {
-		p.Fail("bool cannot count", `give dtype="i64"`)
+		fixed := *a
+		fixed.DType = dtype.I64
+		p.Fail("bool cannot count", p.c.hint(p.c.recall("integers can", &fixed)))
 	}
 	p.Out(axisList(string(a.Axis)), a.DType)
 }
@@ -45,16 +47,37 @@ func (a *Arange) Sizes(s *Sizes) {
 	n := math.Ceil((a.Stop - a.Start) / a.Step)
 	if a.Step == 0 || math.IsNaN(n) || n > 1<<40 {
 		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step),
-			"give a step that gets there")
+			s.c.hint(s.c.recall("give a step that gets there", a.stepping())))
 	}
 	if last := a.Start + (n-1)*a.Step; n > 0 {
 		for _, v := range []float64{a.Start, a.Start + a.Step*min(1, n-1), last} {
 			if !holds(v, a.DType) {
-				s.Fail(fmt.Sprintf("%s cannot hold %v", a.DType, v), "choose another dtype")
+				fixed := *a
+				fixed.DType = dtypeFor(a.Start, a.Step, last)
+				s.Fail(fmt.Sprintf("%s cannot hold %v", a.DType, v), s.c.hint(s.c.recall("another dtype can", &fixed)))
 			}
 		}
 	}
 	s.Set(0, string(a.Axis), max(0, int(n)))
+}
+
+// stepping is the call with steps of 1 towards stop.
+func (a *Arange) stepping() Op {
+	fixed := *a
+	if fixed.Step = 1; a.Stop < a.Start {
+		fixed.Step = -1
+	}
+	return &fixed
+}
+
+// dtypeFor is a dtype that holds the numbers: i64 unless one has a fraction or is too large.
+func dtypeFor(values ...float64) dtype.Type {
+	for _, v := range values {
+		if !holds(v, dtype.I64) {
+			return dtype.F32
+		}
+	}
+	return dtype.I64
 }
 
 // Eval counts.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -27,6 +28,18 @@ func (x *Tensor) At(axis string, place int) *Tensor {
 	return at.Call(At{X: x, Places: Map[int]{axisList(axis), []int{place}}})
 }
 
+// Unbind is x at every place of the axis: one view each.
+func (x *Tensor) Unbind(axis string) []*Tensor {
+	if !x.axes.Has(axis) {
+		x.At(axis, 0) // words the error
+	}
+	views := make([]*Tensor, x.Size(axis))
+	for i := range views {
+		views[i] = x.At(axis, i)
+	}
+	return views
+}
+
 // Names drops the axes.
 func (a *At) Names(p *Plan) {
 	p.NeedAll(a.X, a.Places.Keys)
@@ -38,11 +51,14 @@ func (a *At) Sizes(s *Sizes) {
 	for i, name := range a.Places.Keys.Names() {
 		n, place := a.X.Size(name), a.Places.Values[i]
 		if place < -n || place >= n {
-			hint := fmt.Sprintf("valid places are %d … %d", -n, n-1)
+			fixed := *a
+			fixed.Places.Values = slices.Clone(a.Places.Values)
+			fixed.Places.Values[i] = max(-n, min(place, n-1))
+			hint := s.c.hint(s.c.recall(fmt.Sprintf("valid places are %d … %d", -n, n-1), &fixed))
 			if n == 0 {
-				hint = "the axis is empty"
+				hint = s.c.unlessEmpty(name)
 			}
-			s.Fail(fmt.Sprintf("%s=%d is outside of axis %q of %s", keyword(name), place, name, s.Describe(a.X)), hint)
+			s.Fail(fmt.Sprintf("%s=%d is outside of axis %q of %s", Keyword(name), place, name, s.Describe(a.X)), hint)
 		}
 	}
 }
@@ -73,7 +89,8 @@ func (*At) Samples(m *Maker) (list []At) {
 		list = append(list, At{X: m.Tensor(dtype.F32, "a=3 col=%d", n), Places: Map[int]{axisList("a"), []int{1}}})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, At{X: m.Tensor(dt, "row=3 col=17 a=4"), Places: Map[int]{axisList("a", "col"), []int{-1, 2}}},
+		list = append(list, At{X: m.Tensor(dt, "row=3 col=17 a=4"),
+			Places: Map[int]{axisList("a", "col"), []int{-1, 2}}},
 			At{X: m.Tensor(dt, "col=17"), Places: Map[int]{axisList("col"), []int{16}}})
 	}
 	return list

@@ -33,15 +33,21 @@ func ConcatAll(axis string, xs ...*Tensor) *Tensor {
 func (a *Concat) Names(p *Plan) {
 	first := a.Xs[0]
 	p.Need(first, a.Axis)
-	for _, x := range a.Xs[1:] {
-		p.Need(x, a.Axis)
+	p.alike(a.Xs)
+	p.Out(first.axes, first.dtype)
+}
+
+// alike insists that the tensors have one dtype and the same axes, in any order.
+func (p *Plan) alike(xs []*Tensor) {
+	first := xs[0]
+	for _, x := range xs[1:] {
 		p.NeedAll(x, first.axes)
 		if more := x.axes.Without(first.axes); more.Len() > 0 {
 			p.Fail(fmt.Sprintf("%s has %s, which %s lacks", p.Describe(x), quoted(more.Names()), p.Describe(first)),
-				fmt.Sprintf("all tensors need the axes %q", first.axes))
+				p.c.hint(p.c.taken("take one place of it", x, more)))
 		}
 	}
-	p.Out(first.axes, p.Same(a.Xs...))
+	p.Same(xs...)
 }
 
 // Sizes adds up along the axis.
@@ -73,7 +79,8 @@ func (a *Concat) Eval(c *Ctx) {
 // Samples covers lengths along the axis and across it, other orders, and the dtypes.
 func (*Concat) Samples(m *Maker) (list []Concat) {
 	for _, n := range lengths {
-		list = append(list, Concat{Xs: []*Tensor{m.Tensor(dtype.F32, "row=2 col=%d", n), m.Tensor(dtype.F32, "row=2 col=3")},
+		list = append(list, Concat{Xs: []*Tensor{m.Tensor(dtype.F32, "row=2 col=%d", n),
+			m.Tensor(dtype.F32, "row=2 col=3")},
 			Axis: "col"})
 	}
 	for _, dt := range allDTypes {

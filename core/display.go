@@ -20,7 +20,7 @@ const (
 func (t *Tensor) String() string {
 	switch end := t.ending(); {
 	case end != nil:
-		return fmt.Sprintf("%s ended by %s at %s", t.Shape(), end.how, end.at)
+		return t.Shape() + " " + end.text(t)
 	case t.meta:
 		return t.Shape() + " without data"
 	case t.Len() == 0:

@@ -6,6 +6,7 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/gemm"
+	"github.com/fucina-go/fucina/kernels/num"
 )
 
 // Dot is the sum of products over the named axes, which both operands have. Other axes that both
@@ -14,8 +15,9 @@ import (
 // Shape: x[batch, m, in], w[batch, n, in] → y[batch, m, n] for dot(w, "in"): batch axes, x's own, w's
 // own, each in its operand's order. Several axes may be contracted: "head head_dim".
 //
-// Numerics: products are rounded, then added one after another in the order of the contracted axes;
-// f16 and bf16 compute in f32. A row of a batch has the bits of that row alone.
+// Numerics: products are added one after another in the order of the contracted axes, each with one
+// rounding (fused multiply-add); f16 and bf16 compute in f32. A row of a batch has the bits of that row
+// alone.
 //
 // Errors: an axis that one of them lacks; sizes or dtypes that differ.
 //
@@ -46,7 +48,9 @@ func (a *Dot) Names(p *Plan) {
 func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 	p.NeedAll(x, axes)
 	p.NeedAll(w, axes)
-	return axis.Contract(x.axes, w.axes, axes)
+	con := axis.Contract(x.axes, w.axes, axes)
+	p.batches = append(p.batches, con.Batch)
+	return con
 }
 
 // Eval multiplies matrix by matrix.
@@ -83,7 +87,12 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 		dst = c.Scratch(dt, out.axes, out.sizes)
 	}
 	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, plain: plain}
-	c.Split(g.tiles(out.Len()/(m*n)), 1, g.tile)
+	batch := out.Len() / (m * n)
+	if dt.IsFloat() && m > fewRows && n >= gemm.Width && k > 0 {
+		g.pack(c, batch)
+	}
+	tiles := g.tiles(batch)
+	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
 	if dst != out {
 		c.copyInto(out, dst)
 	}
@@ -101,24 +110,66 @@ func volume(t *Tensor, axes *axis.List) int {
 // elementsOf is all elements of a dense tensor.
 func elementsOf[C any](t *Tensor) []C { return unsafe.Slice((*C)(t.data), t.Len()) }
 
-// product is a batch of matrix products c[m×n] = a[m×k]·b, b being k×n if plain, else n×k.
+// product is a batch of matrix products c[m×n] = a[m×k]·b, b being k×n if plain, else n×k, or in panels if
+// packed is set.
 type product[C number] struct {
 	c, a, b    []C
+	packed     []C
 	m, n, k    int
 	plain      bool
 	rows, cols int // of a tile
 }
 
+// fewRows is up to how many rows of a the matrix b is read as it lies; for more it is packed first, which
+// pays when every element is used that often.
+const fewRows = 8
+
 // tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
 // time within which a stop must be seen. Tests make it small.
-var tileWork = 1 << 16
+var tileWork = 1 << 18
 
-// tiles chooses the tile and returns how many there are in a batch of products.
+// pack puts b into panels, which the workers share out.
+func (g *product[C]) pack(c *Ctx, batch int) {
+	size := gemm.PackedLen(g.n, g.k)
+	t := c.Scratch(native[C](), axisList("packed"), []int{batch * size})
+	g.packed = elementsOf[C](t)
+	panels := ceilDiv(g.n, gemm.Width)
+	c.Split(batch*panels, max(1, pointGrain/(gemm.Width*g.k)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			j := i % panels * gemm.Width
+			dst, src := g.packed[i/panels*size+j*g.k:], g.b[i/panels*g.n*g.k:]
+			cols := min(gemm.Width, g.n-j)
+			switch dst := any(dst).(type) {
+			case []float32:
+				packPanel(dst, any(src).([]float32), j, cols, g.n, g.k, g.plain)
+			case []float64:
+				packPanel(dst, any(src).([]float64), j, cols, g.n, g.k, g.plain)
+			}
+		}
+	})
+}
+
+// packPanel packs the columns j … j+cols-1 of b.
+func packPanel[T num.Float](dst, b []T, j, cols, n, k int, plain bool) {
+	if plain {
+		gemm.PackNN(dst, b[j:], cols, k, n)
+	} else {
+		gemm.PackNT(dst, b[j*k:], cols, k, k)
+	}
+}
+
+// tiles chooses the tile and returns how many there are in a batch of products. Columns come in whole panels.
 func (g *product[C]) tiles(batch int) int {
 	g.rows, g.cols = g.m, g.n
 	if work := g.m * g.n * g.k; work > tileWork {
-		g.cols = min(g.n, max(48, tileWork/max(1, g.k*min(g.m, 8))))
-		g.rows = min(g.m, max(1, tileWork/max(1, g.k*g.cols)))
+		const wide = 4 * gemm.Width
+		cols := max(wide, tileWork/max(1, g.k*min(g.m, 48)))
+		g.cols = min(g.n, ceilDiv(cols, wide)*wide)
+		rows := max(1, tileWork/max(1, g.k*g.cols))
+		if g.packed != nil {
+			rows = ceilDiv(rows, 12) * 12 // what a kernel does at once
+		}
+		g.rows = min(g.m, rows)
 	}
 	return batch * ceilDiv(g.m, g.rows) * ceilDiv(g.n, g.cols)
 }
@@ -132,6 +183,16 @@ func (g *product[C]) tile(lo, hi int) {
 		rows, cols := min(g.rows, g.m-i), min(g.cols, g.n-j)
 		cs := g.c[batch*g.m*g.n+i*g.n+j:]
 		as := g.a[batch*g.m*g.k+i*g.k:]
+		if g.packed != nil {
+			bs := g.packed[batch*gemm.PackedLen(g.n, g.k)+j*g.k:]
+			switch cs := any(cs).(type) {
+			case []float32:
+				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.k, g.n, false)
+			case []float64:
+				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.k, g.n, false)
+			}
+			continue
+		}
 		bs := g.b[batch*g.n*g.k:]
 		if g.plain {
 			bs = bs[min(j, len(bs)):]
@@ -167,7 +228,7 @@ func matmul[C number](c, a, b []C, m, n, k, ldc int, plain bool) {
 	}
 }
 
-func floatTile[T float32 | float64](c, a, b []T, m, n, k, ldc int, plain bool) {
+func floatTile[T num.Float](c, a, b []T, m, n, k, ldc int, plain bool) {
 	if plain {
 		gemm.NN(c, a, b, m, n, k, k, ldc, ldc)
 	} else {
@@ -179,7 +240,8 @@ func floatTile[T float32 | float64](c, a, b []T, m, n, k, ldc int, plain bool) {
 func (*Dot) Samples(m *Maker) (list []Dot) {
 	in := axisList("in")
 	for _, n := range lengths {
-		list = append(list, Dot{X: m.Tensor(dtype.F32, "row=3 in=%d", n), W: m.Tensor(dtype.F32, "out=7 in=%d", n), Axes: in},
+		list = append(list, Dot{X: m.Tensor(dtype.F32, "row=3 in=%d", n), W: m.Tensor(dtype.F32, "out=7 in=%d", n),
+			Axes: in},
 			Dot{X: m.Tensor(dtype.F32, "row=3 in=5"), W: m.Tensor(dtype.F32, "in=5 out=%d", n), Axes: in})
 	}
 	list = append(list,

@@ -47,7 +47,7 @@ type equation struct {
 type pairing struct {
 	w    int
 	con  axis.Contraction
-	swap bool        // w comes first in con
+	swap bool       // w comes first in con
 	out  *axis.List // of the result, if con.Out in another order
 }
 
@@ -59,11 +59,14 @@ func (a *Einsum) Names(p *Plan) {
 	}
 	for _, name := range a.Out.Names() {
 		if !all.Has(name) {
-			hint := "axes of the operands: " + orNone(all.Names())
+			var tries []remedy
 			if near := all.Nearest(name); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
+				tries = append(tries, p.c.recall("", p.c.info.respelled(a, name, near)))
 			}
-			p.Fail(fmt.Sprintf("out has the axis %q, which no operand has", name), hint)
+			fixed := *a
+			fixed.Out = a.Out.Without(axisList(name))
+			p.Fail(fmt.Sprintf("out has the axis %q, which no operand has", name),
+				p.c.hint(append(tries, p.c.recall("leave it out", &fixed))...))
 		}
 	}
 	p.Out(a.Out, p.Same(a.Xs...))
@@ -189,7 +192,12 @@ func (c *Ctx) product(out, x, w *Tensor, step *pairing) {
 
 // multiplyEach is out = x·w without a sum; both are read as they lie.
 func multiplyEach[C number](c *Ctx, out, x, w *Tensor) {
-	pointwise(c, out, func(_ Op, z []C, xs *[maxOperands][]C) { mulOf(z, xs[0], xs[1]) }, x, w)
+	pointwise(c, out, func(_ Op, z []C, xs *[maxOperands][]C) {
+		x, w := xs[0][:len(z)], xs[1][:len(z)]
+		for i := range z {
+			z[i] = C(x[i] * w[i])
+		}
+	}, x, w)
 }
 
 // sumAlone is x without the axes, over which it is summed; x itself if there are none.
@@ -264,7 +272,7 @@ func (*Einsum) Samples(m *Maker) (list []Einsum) {
 	add(dtype.F32, "d a", "a=3", "d=4 c=2", "a=3 b=5", "c=2 b=5 e=3")
 	for _, dt := range allDTypes {
 		add(dt, "row out", "row=3 in=17", "out=4 in=17")
-		add(dt, "b a", "a=3 c=2", "b=4")
+		add(dt, "b a", "a=3 c=2", "b=4", "a=3 c=2", "c=2 b=4")
 	}
 	return list
 }

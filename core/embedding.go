@@ -38,7 +38,8 @@ func (a *Embedding) Names(p *Plan) {
 	rest := a.Weight.axes.Without(axisList(string(a.Axis)))
 	if both := a.Indices.axes.Shared(a.Weight.axes); both.Len() > 0 {
 		p.Fail(fmt.Sprintf("%s and %s share %s", p.Describe(a.Indices), p.Describe(a.Weight), quoted(both.Names())),
-			fmt.Sprintf("indices.rename(%s=\"row\")", keyword(both.At(0))))
+			p.c.hint(p.c.renamed("rename it", a.Indices, both.Names(),
+				freshNames(both, a.Indices.axes, a.Weight.axes))))
 	}
 	p.Out(a.Indices.axes.Append(rest), a.Weight.dtype)
 	p.Keep(axisList(string(a.Axis)).Append(rest))
@@ -57,7 +58,7 @@ func (a *Embedding) Eval(c *Ctx) {
 	for _, id := range places {
 		if id < 0 || id >= int64(n) {
 			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, a.Axis, c.Describe(a.Weight)),
-				fmt.Sprintf("indices are 0 … %d", n-1))
+				c.c.indexRange(a.Indices, n))
 		}
 	}
 	width := w.Len() / n * w.dtype.Size()

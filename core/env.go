@@ -18,6 +18,10 @@ type Env struct {
 	// Where tells the place in the script that is being executed, for messages; may be nil.
 	Where func() Site
 
+	// NameOf tells what the script calls an operand, counted from 0, of the call at a place, for messages;
+	// other if that has no name. It may be nil.
+	NameOf func(at Site, operand int, other string) string
+
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 
@@ -25,12 +29,17 @@ type Env struct {
 	scopes []*Scope
 	calls  []*call // idle call frames, for reuse
 	busy   []*call // frames of operations in progress, innermost last
+	evals  int     // operations that computed something
 	shared bool    // one of commons
 
 	alloc func(bytes int) *mem.Buffer // where tests let buffers come from; nil: the pool
 
-	shapeOnly bool // run Names and Sizes only
-	noRecord  bool // operations are not recorded for gradients
+	seed, stream uint64 // of random operations: what Seed was given, and how many drew since
+
+	shapeOnly bool        // run Names and Sizes only
+	pretended []pretended // gradients to put back when shapeOnly ends
+	trying    bool        // in shape-only mode, to see whether a correction helps
+	noRecord  bool        // operations are not recorded for gradients
 }
 
 // NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work
@@ -85,6 +94,9 @@ func (e *Env) Memory() mem.Stats { return e.pool.Stats() }
 // SetMemoryLimit changes the budget of tensor bytes in use; 0 is none.
 func (e *Env) SetMemoryLimit(bytes int64) { e.pool.SetLimit(bytes) }
 
+// Evals is how many operations have computed something in the Env, views not counted.
+func (e *Env) Evals() int { return e.evals }
+
 // Collect takes back the memory of every tensor that nobody can reach any more.
 func (e *Env) Collect() { e.pool.Collect() }
 
@@ -96,7 +108,7 @@ func (e *Env) get(bytes int) *mem.Buffer {
 	b, err := e.pool.Get(bytes)
 	if err != nil {
 		panic(&Error{Op: e.opName(), Msg: err.Error(),
-			Hint: "free tensors that are no longer needed (x.free(), scope(fn), for i in steps(n)) or raise the limit"})
+			Hint: "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"})
 	}
 	return b
 }
@@ -133,9 +145,18 @@ func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int
 	return t
 }
 
+// IsShapeOnly tells whether the shape-only mode is on.
+func (e *Env) IsShapeOnly() bool { return e.shapeOnly }
+
 // ShapeOnly turns the shape-only mode on or off and returns what it was: operations then check and
 // settle axes, sizes and dtypes, but compute nothing and allocate nothing.
 func (e *Env) ShapeOnly(on bool) (was bool) {
 	was, e.shapeOnly = e.shapeOnly, on
+	if !on {
+		for i := len(e.pretended) - 1; i >= 0; i-- {
+			e.pretended[i].of.Grad = e.pretended[i].grad
+		}
+		e.pretended = nil
+	}
 	return was
 }

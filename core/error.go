@@ -9,10 +9,14 @@ import (
 
 // Error is a misuse of an operation: it says what was asked, what was found and what would be
 // right. Operations panic with it; the doors of the program recover it.
+//
+// Hint ends with a fix, a piece of script to paste: "use FIX", "did you mean FIX?" or a few words,
+// ": " and FIX. A fix that calls the operation itself takes the place of the call; any other takes the
+// place of the operand that it begins with.
 type Error struct {
 	Op   string // the operation, as a script spells it
 	Msg  string // what is wrong, with axis names and sizes
-	Hint string // how to put it right; may be empty
+	Hint string // how to put it right
 }
 
 func (e *Error) Error() string {
@@ -40,18 +44,6 @@ func Recover(err *error) {
 	default:
 		panic(p)
 	}
-}
-
-// unknownAxis words the lack of an axis: the nearest name if it is close, and what there is.
-func unknownAxis(name, operand string, axes *axis.List, sizes []int) (msg, hint string) {
-	msg = fmt.Sprintf("no axis %q in %s%s", name, operand, shapeText(axes, sizes))
-	if near := axes.Nearest(name); near != "" {
-		return msg, fmt.Sprintf("did you mean %q?", near)
-	}
-	if axes.Len() == 0 {
-		return msg, "it is a scalar"
-	}
-	return msg, "axes: " + strings.Join(axes.Names(), ", ")
 }
 
 // shapeText is "[batch=8, seq=128]".

@@ -32,8 +32,13 @@ func (x *Tensor) Expand(axis string, n int) *Tensor {
 func (a *Expand) Names(p *Plan) {
 	keys := given(a.Axes)
 	if both := keys.Shared(a.X.axes); both.Len() > 0 {
-		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())),
-			"size 1 does not stretch; take it away first: x.at("+keyword(both.At(0))+"=0)")
+		fixed := *a
+		fixed.Axes.Keys, _ = keys.Rename(both, freshNames(both, keys, a.X.axes))
+		tries := []remedy{p.c.recall("choose another name", &fixed)}
+		if volume(a.X, both) == 1 {
+			tries = append([]remedy{p.c.taken("size 1 does not stretch", a.X, both)}, tries...)
+		}
+		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())), p.c.hint(tries...))
 	}
 	p.Out(keys.Append(a.X.axes), a.X.dtype)
 }

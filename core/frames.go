@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -122,8 +123,14 @@ func (c *Ctx) Dense(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
 	}
 	d := c.Scratch(dt, order, v.sizes)
 	c.copyInto(d, v)
+	if copied != nil {
+		copied(t)
+	}
 	return d
 }
+
+// copied, if set, is told of every operand that Dense copies; for tests.
+var copied func(t *Tensor)
 
 // permuted is a header with t's axes in another order, sharing the bytes without holding them.
 func (t *Tensor) permuted(order *axis.List) *Tensor {
@@ -142,12 +149,13 @@ func (t *Tensor) permuted(order *axis.List) *Tensor {
 
 // Item is the value of a tensor with one element: float64, int64 or bool.
 func (t *Tensor) Item() any {
-	if end := t.ending(); end != nil || t.Len() != 1 || t.meta {
-		msg := fmt.Sprintf("want a tensor with one element, got %s", t.Shape())
-		if end != nil {
-			msg = fmt.Sprintf("%s may not be used any more: %s ended it at %s", t.Shape(), end.how, end.at)
+	t.mustHaveData("item")
+	if t.Len() != 1 {
+		hint := "reduce it: x.sum().item()"
+		if t.Len() > 1 {
+			hint = fmt.Sprintf("take one: x.at(%s).item()", strings.Join(places(t.axes), ", "))
 		}
-		panic(&Error{Op: "item", Msg: msg, Hint: "take one: x.at(axis=0), or reduce: x.sum()"})
+		panic(&Error{Op: "item", Msg: "want a tensor with one element, got " + t.Shape(), Hint: hint})
 	}
 	return t.element(0)
 }
@@ -185,7 +193,7 @@ func (t *Tensor) element(offset int) any {
 func Number(e *Env, v float64, i int64, integer bool) *Tensor {
 	t := newTensor(e, dtype.F64, axis.Empty)
 	t.data = t.buf.Data()
-	t.weak = true
+	t.weak, t.number = true, true
 	if integer {
 		t.dtype = dtype.I64
 		*(*int64)(t.data) = i
@@ -204,15 +212,12 @@ func (t *Tensor) settle(c *call, dt dtype.Type) {
 		}
 	}
 	if t.dtype == dtype.F64 && !dt.IsFloat() {
-		var met *Tensor
-		for _, x := range c.in {
-			if x != nil && !x.weak && x.dtype == dt {
-				met = x
-				break
-			}
-		}
-		c.fail(fmt.Sprintf("%s is %v but %s is %s", c.param(t), *(*float64)(t.data), c.describe(met), dt),
-			fmt.Sprintf("nothing is promoted silently: %s.cast(\"f32\")", c.param(met)))
+		met, v := c.meets(dt), *(*float64)(t.data)
+		c.fail(fmt.Sprintf("%s is %v but %s is %s", c.param(t), v, c.describe(met), dt), c.hint(
+			c.instead("nothing is promoted silently", met, "%s.cast(\"f32\")", func(x *Tensor) *Tensor {
+				return cast.In(c.env, Cast{X: x, DType: dtype.F32})
+			}),
+			c.instead("as an integer", t, "int(%s)", func(*Tensor) *Tensor { return Number(c.env, 0, int64(v), true) })))
 	}
 	t.weak = false
 	if t.dtype == dt {
@@ -226,10 +231,22 @@ func (t *Tensor) settle(c *call, dt dtype.Type) {
 		f = float64(i)
 	}
 	if dt.IsInt() && !fits(i, dt) {
-		c.fail(fmt.Sprintf("%s is %d, which %s cannot hold", c.param(t), i, dt), "")
+		met := c.meets(dt)
+		c.fail(fmt.Sprintf("%s is %d, which does not fit %s of %s", c.param(t), i, c.describe(met), dt),
+			fmt.Sprintf("a wider dtype holds it: %s.cast(\"i64\")", c.param(met)))
 	}
 	t.dtype = dt
 	put(t.data, dt, f, i)
+}
+
+// meets is the tensor of dtype dt that a plain number among the operands takes it from.
+func (c *call) meets(dt dtype.Type) *Tensor {
+	for _, x := range c.in {
+		if x != nil && !x.number && x.dtype == dt {
+			return x
+		}
+	}
+	return c.in[0]
 }
 
 // fits tells whether the integer dtype holds i.
@@ -255,9 +272,9 @@ func put(p unsafe.Pointer, dt dtype.Type, f float64, i int64) {
 	case dtype.F64:
 		*(*float64)(p) = f
 	case dtype.F16:
-		*(*uint16)(p) = dtype.F32ToF16(float32(f))
+		*(*uint16)(p) = dtype.F32ToF16(roundToOdd(f))
 	case dtype.BF16:
-		*(*uint16)(p) = dtype.F32ToBF16(float32(f))
+		*(*uint16)(p) = dtype.F32ToBF16(roundToOdd(f))
 	case dtype.I8, dtype.U8:
 		*(*int8)(p) = int8(i)
 	case dtype.I16:

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -54,8 +55,15 @@ func (a *Zeros) Names(p *Plan) { p.Out(given(a.Axes), a.DType) }
 // Names takes the axes as given.
 func (a *Ones) Names(p *Plan) { p.Out(given(a.Axes), a.DType) }
 
-// Sizes takes the sizes as given.
-func (a *Full) Sizes(s *Sizes) { s.take(a.Axes) }
+// Sizes takes the sizes as given and insists that the dtype holds the number.
+func (a *Full) Sizes(s *Sizes) {
+	s.take(a.Axes)
+	if !holds(a.Value, a.DType) {
+		fixed := *a
+		fixed.DType = dtypeFor(a.Value)
+		s.Fail(fmt.Sprintf("%s cannot hold %v", a.DType, a.Value), s.c.hint(s.c.recall("another dtype can", &fixed)))
+	}
+}
 
 // Sizes takes the sizes as given.
 func (a *Zeros) Sizes(s *Sizes) { s.take(a.Axes) }
@@ -89,19 +97,31 @@ func given(m Map[int]) Axes {
 func (s *Sizes) take(m Map[int]) {
 	for i, n := range m.Values {
 		if n < 0 {
-			s.Fail(fmt.Sprintf("axis %q cannot have size %d", m.Keys.At(i), n), "sizes are 0, 1, 2, …")
+			s.Fail(fmt.Sprintf("axis %q cannot have size %d", m.Keys.At(i), n),
+				s.c.hint(s.c.recall("sizes are 0, 1, 2, …", s.c.positive())))
 		}
 		s.Set(0, m.Keys.At(i), n)
 	}
 }
 
+// positive is the call with sizes above 0 for those below.
+func (c *call) positive() Op {
+	op := c.info.clone(c.op)
+	for k := range c.info.Fields {
+		if f := &c.info.Fields[k]; f.Kind == KindSizes {
+			m := (*Map[int])(f.At(op))
+			m.Values = slices.Clone(m.Values)
+			for i, n := range m.Values {
+				m.Values[i] = max(n, -n)
+			}
+		}
+	}
+	return op
+}
+
 // fill sets every element of output 0.
 func (c *Ctx) fill(v float64) {
-	out := c.Out(0)
-	if !holds(v, out.dtype) {
-		c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), "choose another dtype")
-	}
-	pointwise(c, out, func(op Op, y []float64, _ *[maxOperands][]float64) {
+	pointwise(c, c.Out(0), func(op Op, y []float64, _ *[maxOperands][]float64) {
 		v := 0.0
 		switch a := op.(type) {
 		case *Full:
@@ -121,7 +141,8 @@ func (*Full) Samples(*Maker) (list []Full) {
 		list = append(list, Full{Value: 1.5, Axes: Map[int]{axisList("row", "col"), []int{3, n}}, DType: dtype.F32})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, Full{Value: 7, Axes: Map[int]{axisList("col"), []int{17}}, DType: dt}, Full{Value: 7, DType: dt})
+		list = append(list, Full{Value: 7, Axes: Map[int]{axisList("col"), []int{17}}, DType: dt},
+			Full{Value: 7, DType: dt})
 	}
 	return list
 }

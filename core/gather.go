@@ -65,11 +65,8 @@ func (c *Ctx) places(x, index *Tensor, name Axis, order *axis.List) []int64 {
 	n := int64(x.Size(string(name)))
 	for _, id := range ids {
 		if id < 0 || id >= n {
-			hint := fmt.Sprintf("indices are 0 … %d", n-1)
-			if n == 0 {
-				hint = "the axis is empty"
-			}
-			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, name, c.Describe(x)), hint)
+			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, name, c.Describe(x)),
+				c.c.indexRange(index, int(n)))
 		}
 	}
 	return ids
@@ -125,8 +122,9 @@ func (a *Gather) VJP(_, gy []*Tensor, g *Grads) {
 // Samples covers the lengths of the axis, of the index and of the rest, shared axes, and the dtypes.
 func (*Gather) Samples(m *Maker) (list []Gather) {
 	for _, n := range lengths {
-		list = append(list, Gather{X: m.Tensor(dtype.F32, "vocab=5 embed=%d", n), Index: m.Indices(dtype.I64, 5, "choice=3"),
-			Axis: "vocab"},
+		list = append(list, Gather{X: m.Tensor(dtype.F32, "vocab=5 embed=%d", n),
+			Index: m.Indices(dtype.I64, 5, "choice=3"),
+			Axis:  "vocab"},
 			Gather{X: m.Tensor(dtype.F32, "row=3 expert=%d", max(1, n)),
 				Index: m.Indices(dtype.I64, max(1, n), "row=3 choice=%d", n), Axis: "expert"})
 	}
@@ -138,6 +136,7 @@ func (*Gather) Samples(m *Maker) (list []Gather) {
 		list = append(list, Gather{X: m.Tensor(dt, "row=3 a=5 col=17"), Index: m.Indices(dtype.I32, 5, "b=2 row=3 c=2"),
 			Axis: "a"})
 	}
-	list = append(list, Gather{X: m.Indices(dtype.I64, 5, "choice=5"), Index: m.Indices(dtype.I64, 5, "choice=5"), Axis: "choice"})
+	list = append(list, Gather{X: m.Indices(dtype.I64, 5, "choice=5"), Index: m.Indices(dtype.I64, 5, "choice=5"),
+		Axis: "choice"})
 	return list
 }

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/fucina-go/fucina/core/dtype"
+import (
+	"fmt"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Differentiable is an operation with a gradient: VJP computes the vector-Jacobian product, given
 // the outputs y and the gradients gy with respect to them (nil where nothing depends on one), in terms
@@ -61,6 +65,15 @@ func (g *Grads) Set(i int, t *Tensor) {
 
 // zero gives operand i a gradient of zeros: the operation is constant but for steps.
 func (g *Grads) zero(i int, gy *Tensor) { g.Set(i, gy.env.Zeros(g.in[i].dtype, axisList())) }
+
+// None says that there is no gradient for operand i, which the operation calls name: to want one is an error.
+func (g *Grads) None(i int, name string) {
+	if g.Wants(i) {
+		panic(&Error{Op: "backward",
+			Msg:  fmt.Sprintf("%s at %s has no gradient for %s", g.node.Name(), g.node.made, name),
+			Hint: fmt.Sprintf("detach it: %s=%s.detach()", name, name)})
+	}
+}
 
 // Apply is the gradients with respect to the operands, in field order, given those with respect to
 // the outputs. It computes the ones in the bits of want, bit 63 standing for all operands from there
@@ -145,11 +158,19 @@ func (t *Tensor) sized(names Axes) Map[int] {
 // zerosIn is zeros of t's dtype, axes and sizes.
 func (t *Tensor) zerosIn(env *Env) *Tensor { return env.Zeros(t.dtype, t.axes, t.sizes...) }
 
-// plus is t + v.
-func (t *Tensor) plus(v float64) *Tensor { return t.Add(Number(t.env, v, 0, false)) }
+// onesIn is ones of t's dtype, axes and sizes.
+func (t *Tensor) onesIn(env *Env) *Tensor {
+	return ones.In(env, Ones{Axes: Map[int]{t.axes, t.sizes}, DType: t.dtype})
+}
 
-// times is t · v.
-func (t *Tensor) times(v float64) *Tensor { return t.Mul(Number(t.env, v, 0, false)) }
+// plus is t + v; v is whole if t holds integers.
+func (t *Tensor) plus(v float64) *Tensor { return t.Add(t.constant(v)) }
+
+// times is t · v; v is whole if t holds integers.
+func (t *Tensor) times(v float64) *Tensor { return t.Mul(t.constant(v)) }
+
+// constant is v as an operand beside t.
+func (t *Tensor) constant(v float64) *Tensor { return Number(t.env, v, int64(v), t.dtype.IsInt()) }
 
 // over is the sum over the named axes, which may be none.
 func (t *Tensor) over(names Axes) *Tensor { return sum.Call(Sum{Reduce{X: t, Axes: names}}) }

@@ -44,6 +44,15 @@ func (i *Info) Doc() (Doc, error) {
 	return splitDoc(text), nil
 }
 
+// AsIn is the operation's example as a hint; "" if it has none.
+func (i *Info) AsIn() string {
+	doc, err := i.Doc()
+	if err != nil || doc.Example == "" {
+		return ""
+	}
+	return "as in: " + strings.Join(strings.Split(strings.TrimSpace(doc.Example), "\n"), "; ")
+}
+
 // argType is the Go name of the argument struct.
 func (i *Info) argType() string {
 	name := fmt.Sprintf("%T", i.blank)

@@ -114,18 +114,21 @@ func (a *IndexAdd) VJP(_, gy []*Tensor, g *Grads) {
 // Samples covers the lengths of the axis, of the index and of the rest, shared axes, and the dtypes.
 func (*IndexAdd) Samples(m *Maker) (list []IndexAdd) {
 	for _, n := range lengths {
-		list = append(list, IndexAdd{X: m.Tensor(dtype.F32, "vocab=5 embed=%d", n), Index: m.Indices(dtype.I64, 5, "choice=3"),
+		list = append(list, IndexAdd{X: m.Tensor(dtype.F32, "vocab=5 embed=%d", n),
+			Index:  m.Indices(dtype.I64, 5, "choice=3"),
 			Source: m.Tensor(dtype.F32, "choice=3 embed=%d", n), Axis: "vocab"},
 			IndexAdd{X: m.Tensor(dtype.F32, "row=3 expert=%d", max(1, n)),
 				Index:  m.Indices(dtype.I64, max(1, n), "row=3 choice=%d", n),
 				Source: m.Tensor(dtype.F32, "row=3 choice=%d", n), Axis: "expert"})
 	}
 	for _, dt := range integers {
-		list = append(list, IndexAdd{X: m.Tensor(dtype.F32, "row=3 expert=4"), Index: m.Indices(dt, 4, "row=3 expert=6"),
+		list = append(list, IndexAdd{X: m.Tensor(dtype.F32, "row=3 expert=4"),
+			Index:  m.Indices(dt, 4, "row=3 expert=6"),
 			Source: m.Tensor(dtype.F32, "expert=6 row=3"), Axis: "expert"})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, IndexAdd{X: m.Tensor(dt, "row=3 a=5 col=17"), Index: m.Indices(dtype.I32, 5, "b=2 row=3 c=2"),
+		list = append(list, IndexAdd{X: m.Tensor(dt, "row=3 a=5 col=17"),
+			Index:  m.Indices(dtype.I32, 5, "b=2 row=3 c=2"),
 			Source: m.Tensor(dt, "col=17 row=3 b=2 c=2"), Axis: "a"})
 	}
 	return list

@@ -33,10 +33,15 @@ func (x *Tensor) Insert(axes string) *Tensor { return insert.Call(Insert{X: x, A
 // Names puts the new axes in their place.
 func (a *Insert) Names(p *Plan) {
 	if both := a.Axes.Shared(a.X.axes); both.Len() > 0 {
-		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())), "choose another name")
+		fixed := *a
+		fixed.Axes, _ = a.Axes.Rename(both, freshNames(both, a.Axes, a.X.axes))
+		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())),
+			p.c.hint(p.c.recall("choose another name", &fixed)))
 	}
 	if a.Before != "" && a.After != "" {
-		p.Fail("got both before and after", "one of them is enough")
+		fixed := *a
+		fixed.After = ""
+		p.Fail("got both before and after", p.c.hint(p.c.recall("one of them is enough", &fixed)))
 	}
 	at := 0
 	switch {
@@ -84,7 +89,8 @@ func (*Insert) Samples(m *Maker) (list []Insert) {
 		list = append(list, Insert{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Axes: b, After: "row"},
 			Insert{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Axes: b, After: "col"})
 	}
-	list = append(list, Insert{X: m.Tensor(dtype.F32, ""), Axes: b}, Insert{X: m.Tensor(dtype.F32, "row=3"), Axes: axis.Empty})
+	list = append(list, Insert{X: m.Tensor(dtype.F32, ""), Axes: b},
+		Insert{X: m.Tensor(dtype.F32, "row=3"), Axes: axis.Empty})
 	for _, dt := range allDTypes {
 		list = append(list, Insert{X: m.Tensor(dt, "row=3 a=2 col=17"), Axes: axisList("c", "b"), Before: "a"})
 	}

@@ -8,7 +8,7 @@ import (
 
 // FromLists is a tensor of numbers written out in nested lists, one level per axis. A name per
 // level is given, outermost first; a single number needs none. Without a dtype, integers give
-// i64, True and False bool, anything else f32.
+// i64, True and False bool, bytes (of one level: tensor(b"text", "byte")) u8, anything else f32.
 //
 // Errors: lists of different lengths on one level; more or fewer names than levels; a number that
 // the dtype cannot hold.
@@ -52,6 +52,8 @@ func (a *FromLists) dtype() dtype.Type {
 		return dtype.I64
 	case a.Data.Bools != nil:
 		return dtype.Bool
+	case a.Data.Bytes != nil:
+		return dtype.U8
 	}
 	return dtype.F32
 }
@@ -62,10 +64,55 @@ func (a *FromLists) Sizes(s *Sizes) {
 	out := s.c.outs[0]
 	if n := len(a.Data.Sizes); n != out.Rank() {
 		s.Fail(fmt.Sprintf("the lists are nested %d deep but %d axes are named", n, out.Rank()),
-			`name one axis per level: tensor([[1, 2], [3, 4]], "row col")`)
+			s.c.hint(s.c.recall("name one axis per level", a.named(n))))
 	}
+	a.checkNumbers(s)
 	copy(out.sizes, a.Data.Sizes)
 	out.dtype = a.dtype() // a plan made for integers may be used for floats
+}
+
+// named is the call with n axes named: those given, more, or fewer.
+func (a *FromLists) named(n int) Op {
+	fixed := *a
+	fixed.Axes = axisList()
+	if a.Axes != nil {
+		fixed.Axes = axisList(a.Axes.Names()[:min(n, a.Axes.Len())]...)
+	}
+	usual := axisList("batch", "row", "col")
+	for fixed.Axes.Len() < n {
+		k := usual.Len() - min(usual.Len(), n-fixed.Axes.Len())
+		fixed.Axes = fixed.Axes.Append(axisList(freshNames(axisList(usual.At(k)), fixed.Axes)...))
+	}
+	return &fixed
+}
+
+// checkNumbers insists that the dtype holds every number.
+func (a *FromLists) checkNumbers(s *Sizes) {
+	dt := a.dtype()
+	if !dt.IsInt() {
+		return
+	}
+	fixed := *a
+	refuse := func(v int64) {
+		fixed.DType = dtype.I64
+		s.Fail(fmt.Sprintf("%s cannot hold %d", dt, v), s.c.hint(s.c.recall("another dtype can", &fixed)))
+	}
+	for _, v := range a.Data.Ints {
+		if !fits(v, dt) {
+			refuse(v)
+		}
+	}
+	for _, v := range a.Data.Bytes {
+		if !fits(int64(v), dt) {
+			refuse(int64(v))
+		}
+	}
+	for _, v := range a.Data.Floats {
+		if !holds(v, dt) {
+			fixed.DType = dtype.F32
+			s.Fail(fmt.Sprintf("%s cannot hold %v", dt, v), s.c.hint(s.c.recall("another dtype can", &fixed)))
+		}
+	}
 }
 
 // Eval copies the numbers.
@@ -82,25 +129,19 @@ func (a *FromLists) Eval(c *Ctx) {
 		}
 		scatter(out.data, out.dtype, ints)
 	case a.Data.Ints != nil:
-		if out.dtype.IsInt() {
-			for _, v := range a.Data.Ints {
-				if !fits(v, out.dtype) {
-					c.Fail(fmt.Sprintf("%s cannot hold %d", out.dtype, v), "choose another dtype")
-				}
-			}
-		}
 		scatter(out.data, out.dtype, a.Data.Ints)
-	default:
-		for _, v := range a.Data.Floats {
-			if !holds(v, out.dtype) {
-				c.Fail(fmt.Sprintf("%s cannot hold %v", out.dtype, v), `give dtype="f32", or round first`)
-			}
+	case a.Data.Bytes != nil:
+		ints := make([]int64, len(a.Data.Bytes))
+		for i, b := range a.Data.Bytes {
+			ints[i] = int64(b)
 		}
+		scatter(out.data, out.dtype, ints)
+	default:
 		scatter(out.data, out.dtype, a.Data.Floats)
 	}
 }
 
-// Samples covers the lengths, the dtypes, and the three kinds of numbers.
+// Samples covers the lengths, the dtypes, and the kinds of numbers.
 func (*FromLists) Samples(*Maker) (list []FromLists) {
 	row := axisList("row")
 	for _, n := range lengths {
@@ -113,7 +154,8 @@ func (*FromLists) Samples(*Maker) (list []FromLists) {
 	for _, dt := range append(allDTypes, dtype.Invalid) {
 		list = append(list, FromLists{Data: Nested{Floats: []float64{1}}, DType: dt},
 			FromLists{Data: Nested{Sizes: []int{3}, Ints: []int64{1, 2, 127}}, Axes: row, DType: dt},
-			FromLists{Data: Nested{Sizes: []int{2}, Bools: []bool{true, false}}, Axes: row, DType: dt})
+			FromLists{Data: Nested{Sizes: []int{2}, Bools: []bool{true, false}}, Axes: row, DType: dt},
+			FromLists{Data: Nested{Sizes: []int{2}, Bytes: []byte("ab")}, Axes: row, DType: dt})
 	}
 	return list
 }

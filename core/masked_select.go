@@ -46,7 +46,7 @@ func (a *MaskedSelect) Sizes(s *Sizes) {
 	s.Match(nil)
 	if s.c.env.shapeOnly {
 		s.Fail(fmt.Sprintf("how long axis %q gets depends on the values of %s", a.Axis, s.Describe(a.Mask)),
-			"a shape-only run has no values; multiply by mask.cast(x.dtype) instead")
+			"a shape-only run has no values, but what keeps the shape instead: x.mul(mask.cast(\"f32\"))")
 	}
 	n := 0
 	a.Mask.each(func(offset int) {

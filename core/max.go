@@ -33,7 +33,7 @@ func (a *Max) Sizes(s *Sizes) { s.notEmpty(a.X, a.reduced()) }
 func (s *Sizes) notEmpty(t *Tensor, names Axes) {
 	for _, n := range names.Names() {
 		if t.Size(n) == 0 {
-			s.Fail("axis "+quoted([]string{n})+" of "+s.Describe(t)+" is empty", "there is nothing to choose from")
+			s.Fail("axis "+quoted([]string{n})+" of "+s.Describe(t)+" is empty", s.c.unlessEmpty(n))
 		}
 	}
 }
@@ -52,14 +52,16 @@ func (*Max) Saves(uint64) (in, out uint64) { return 1, 0 }
 
 // VJP gives gy to the first of the greatest elements, counted in the order in which the call names the
 // axes. (PyTorch does so along one axis, but shares gy among all the greatest of a whole tensor.)
-func (a *Max) VJP(_, gy []*Tensor, g *Grads) {
-	const run = "max_run"
+func (a *Max) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, a.toOne(gy[0], (*Tensor).ArgMax)) }
+
+// toOne gives gy to one element of each run: that at the place of the merged axis.
+func (a *Reduce) toOne(gy *Tensor, place func(x *Tensor, axis string) *Tensor) *Tensor {
+	const run = "reduced_run"
 	axes := a.reduced()
 	if axes.Len() == 0 {
-		g.Set(0, gy[0])
-		return
+		return gy
 	}
 	x := merge.Call(Merge{X: a.X, Into: Map[Axes]{axisList(run), []Axes{axes}}})
-	gx := x.zerosIn(gy[0].env).IndexAdd(x.ArgMax(run), gy[0], run)
-	g.Set(0, split.Call(Split{X: gx, Axis: run, Into: a.X.sized(axes)}))
+	gx := x.zerosIn(gy.env).IndexAdd(place(x, run), gy, run)
+	return split.Call(Split{X: gx, Axis: run, Into: a.X.sized(axes)})
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -30,20 +31,36 @@ func (a *Merge) Names(p *Plan) {
 		group := a.Into.Values[i]
 		p.NeedAll(a.X, group)
 		if group.Len() == 0 {
-			p.Fail(fmt.Sprintf("%s= names no axes to merge", keyword(name)), `x.merge(embed="head head_dim")`)
+			p.Fail(fmt.Sprintf("%s= names no axes of %s to merge", Keyword(name), p.Describe(a.X)),
+				p.c.hint(p.c.recall("name some", a.with(i, name, a.X.axes))))
+		}
+		for _, other := range a.Into.Values[:i] {
+			if both := group.Shared(other); both.Len() > 0 {
+				p.Fail(fmt.Sprintf("axis %q of %s is in two groups", both.At(0), p.Describe(a.X)),
+					p.c.hint(p.c.recall("leave it out of one", a.with(i, name, group.Without(both)))))
+			}
 		}
 		first := group.At(0)
 		rest := axes.Without(group.Without(axisList(first)))
 		at := rest.Index(first)
-		if at < 0 {
-			p.Fail(fmt.Sprintf("axis %q is in two groups", first), "")
-		}
 		var err error
 		if axes, err = rest.Replace(at, name); err != nil {
-			p.Fail(p.Describe(a.X)+": "+err.Error()+" after merging", "choose another name")
+			free := freshNames(axisList(name), a.Into.Keys, a.X.axes)[0]
+			p.Fail(fmt.Sprintf("%s has the axis %q already", p.Describe(a.X), name),
+				p.c.hint(p.c.recall("choose another name", a.with(i, free, group))))
 		}
 	}
 	p.Out(axes, a.X.dtype)
+}
+
+// with is the call with new axis i called name and made of group; without it, if the group is empty.
+func (a *Merge) with(i int, name string, group Axes) Op {
+	keys, values := slices.Clone(a.Into.Keys.Names()), slices.Clone(a.Into.Values)
+	keys[i], values[i] = name, group
+	if group.Len() == 0 {
+		keys, values = slices.Delete(keys, i, i+1), slices.Delete(values, i, i+1)
+	}
+	return &Merge{X: a.X, Into: Map[Axes]{axisList(keys...), values}}
 }
 
 // Sizes multiplies the sizes of each group.

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/fucina-go/fucina/kernels/num"
+
 // Mul is the elementwise product x * y, aligned by axis name.
 //
 // Shape: x[axes], y[a subset of them, or the other way round] → z[the wider operand's axes].
@@ -16,18 +18,16 @@ var mul = Declare[Mul]("mul")
 func (x *Tensor) Mul(y *Tensor) *Tensor { return mul.Call(Mul{Binary{X: x, Y: y}}) }
 
 // F32 is the f32 kernel.
-func (*Mul) F32(z, x, y []float32) { mulOf(z, x, y) }
+func (*Mul) F32(z, x, y []float32) { num.Mul(z, x, y) }
 
 // F64 is the f64 kernel.
-func (*Mul) F64(z, x, y []float64) { mulOf(z, x, y) }
+func (*Mul) F64(z, x, y []float64) { num.Mul(z, x, y) }
 
 // I64 is the integer kernel.
-func (*Mul) I64(z, x, y []int64) { mulOf(z, x, y) }
-
-func mulOf[T number](z, x, y []T) {
+func (*Mul) I64(z, x, y []int64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
-		z[i] = T(x[i] * y[i])
+		z[i] = x[i] * y[i]
 	}
 }
 

@@ -30,7 +30,7 @@ type Node struct {
 
 // Variable is what a leaf of the graph keeps: the gradient that backward adds to.
 type Variable struct {
-	Grad *Tensor // nil until the first backward; belongs to no scope
+	Grad *Tensor // nil until the first backward; belongs to no scope and goes with the variable
 }
 
 // Watch makes a variable of the values of t: results that depend on it are recorded from now on. The
@@ -39,7 +39,7 @@ type Variable struct {
 func (e *Env) Watch(t *Tensor) *Tensor {
 	if t.Closed() || t.meta || !t.dtype.IsFloat() {
 		panic(&Error{Op: "variable", Msg: "want a tensor of floating-point numbers, got " + t.Shape(),
-			Hint: `x.cast("f32")`})
+			Hint: `use x.cast("f32")`})
 	}
 	if t.env != e || t.buf.Borrowed() || !t.dense() {
 		t = copyOp.In(e, Copy{X: t})
@@ -97,8 +97,8 @@ func (t *Tensor) Alias() *Tensor {
 
 // Detach is the tensor as a constant: a new handle on the same bytes through which no gradient flows.
 func (t *Tensor) Detach() *Tensor {
-	if t.Closed() {
-		panic(&Error{Op: "detach", Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
+	if end := t.ending(); end != nil {
+		panic(&Error{Op: "detach", Msg: t.String(), Hint: end.hint("x")})
 	}
 	v := t.twin(true)
 	if t.env != nil {
@@ -108,7 +108,25 @@ func (t *Tensor) Detach() *Tensor {
 }
 
 // Sole tells whether the tensor is dense and no other handle or recorded operation holds its bytes.
-func (t *Tensor) Sole() bool { return t.dense() && t.buf.Holders() == 1 && !t.buf.Borrowed() }
+func (t *Tensor) Sole() bool { return t.meta || t.dense() && t.buf.Holders() == 1 && !t.buf.Borrowed() }
+
+// SetGrad makes g, which may be nil, the gradient of the variable, and lets go the one before. In a shape-only
+// run it is so only until that ends.
+func (e *Env) SetGrad(v *Variable, g *Tensor) {
+	switch {
+	case e.shapeOnly:
+		e.pretended = append(e.pretended, pretended{v, v.Grad})
+	case v.Grad != nil:
+		v.Grad.Free()
+	}
+	v.Grad = g
+}
+
+// pretended is a gradient that a shape-only run has set aside.
+type pretended struct {
+	of   *Variable
+	grad *Tensor
+}
 
 // Record runs f with the recording of operations switched on or off.
 func (e *Env) Record(on bool, f func()) {
@@ -121,7 +139,7 @@ func (e *Env) Record(on bool, f func()) {
 // tracked is which operands of the running operation have to be recorded, by bits; bit 63 stands for
 // all operands from there on.
 func (c *call) tracked() (want uint64) {
-	if c.env.noRecord || c.env.shapeOnly {
+	if c.env.noRecord || c.env.trying {
 		return 0
 	}
 	for i, t := range c.in {
@@ -146,8 +164,9 @@ func bit(i int) uint64 { return 1 << min(i, 63) }
 // record notes how the outputs came about, if a gradient is wanted for an operand.
 func (c *call) record() {
 	want := c.tracked()
-	if want == 0 {
-		return
+	inPlace := Is[InPlace](c.info)
+	if want == 0 || inPlace && c.env.shapeOnly && !c.outs[0].meta {
+		return // without data, a tensor that has some must stay as it is
 	}
 	n := &Node{info: c.info, op: c.info.clone(c.op), made: c.made(), state: c.state}
 	c.state = nil
@@ -170,14 +189,16 @@ func (c *call) record() {
 			n.outs = append(n.outs, t.twin(out&bit(i) != 0))
 		}
 	}
-	if Is[InPlace](c.info) {
+	if inPlace {
 		c.supersede(c.outs[0])
 	}
 	for i, t := range c.outs {
 		if t.dtype.IsFloat() {
 			t.node, t.slot = n, int32(i)
-			t.version = t.buf.Version()
 			n.refs.Add(1)
+			if !t.meta {
+				t.version = t.buf.Version()
+			}
 		}
 	}
 }
@@ -207,7 +228,9 @@ func (c *call) saves(want uint64) (in, out uint64) {
 
 // supersede readies t, which was changed in place, for a new history.
 func (c *call) supersede(t *Tensor) {
-	t.buf.MarkRecorded()
+	if !t.meta {
+		t.buf.MarkRecorded()
+	}
 	if t.node != nil {
 		t.node.release()
 	} else if s := t.scope(); s != nil {
@@ -219,7 +242,7 @@ func (c *call) supersede(t *Tensor) {
 // history is no longer how they came about.
 func (t *Tensor) stale() bool {
 	switch {
-	case t.buf == nil:
+	case t.meta || t.buf == nil:
 		return false
 	case t.node == nil:
 		return t.view && t.buf.Recorded() > t.version
@@ -237,6 +260,10 @@ func (n *Node) release() {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		n.Spend()
+		if n.leaf != nil && n.leaf.Grad != nil {
+			n.leaf.Grad.Free()
+			n.leaf.Grad = nil
+		}
 		for i, e := range n.edges {
 			if e.Node != nil && e.Node.refs.Add(-1) == 0 {
 				todo = append(todo, e.Node)
@@ -331,18 +358,22 @@ func (n *Node) Check() {
 		return
 	}
 	if n.spent {
-		panic(&Error{Op: "backward", Msg: fmt.Sprintf("the graph through %s at %s was used by an earlier backward and let go",
-			n.Name(), n.made), Hint: "backward(loss, retain_graph=True) the first time"})
+		panic(&Error{Op: "backward",
+			Msg: fmt.Sprintf("the graph through %s at %s was used by an earlier backward and let go", n.Name(),
+				n.made),
+			Hint: "the first time: backward(loss, retain_graph=True)"})
 	}
 	if !Is[Differentiable](n.info) {
 		panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s at %s has no gradient", n.Name(), n.made),
-			Hint: "pass it x.detach() if none is wanted"})
+			Hint: "if none is wanted: x.detach()"})
 	}
 	for _, saved := range [][]*Tensor{n.operands(), n.outs} {
 		for _, t := range saved {
 			if t != nil && !t.meta && t.buf.Version() != t.version {
-				panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s, which %s at %s saved for its gradient, was changed in place since",
-					t.Shape(), n.Name(), n.made), Hint: "change a copy: x.copy().set(…)"})
+				panic(&Error{Op: "backward",
+					Msg: fmt.Sprintf("%s, which %s at %s saved for its gradient, was changed in place since", t.Shape(),
+						n.Name(), n.made),
+					Hint: "change a copy: x.copy()"})
 			}
 		}
 	}

@@ -331,6 +331,7 @@ type Nested struct {
 	Floats  []float64 // set if any number has a fraction, or all are floats
 	Ints    []int64
 	Bools   []bool
+	Bytes   []byte
 	Invalid string // why the value given is not a nested list of numbers
 }
 

@@ -31,7 +31,7 @@ func (a *Order) Names(p *Plan) {
 	p.NeedAll(a.X, a.Axes)
 	if rest := a.X.axes.Without(a.Axes); rest.Len() > 0 {
 		p.Fail(fmt.Sprintf("%s is missing from the order %q of %s", quoted(rest.Names()), a.Axes, p.Describe(a.X)),
-			fmt.Sprintf("name every axis: %q", a.Axes.Append(a.X.axes)))
+			p.c.hint(p.c.recall("name every axis", &Order{X: a.X, Axes: a.Axes.Append(a.X.axes)})))
 	}
 	p.Out(a.Axes, a.X.dtype)
 }

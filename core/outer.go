@@ -29,7 +29,8 @@ func (x *Tensor) Outer(y *Tensor) *Tensor { return outer.Call(Outer{X: x, Y: y})
 func (a *Outer) Names(p *Plan) {
 	if both := a.X.axes.Shared(a.Y.axes); both.Len() > 0 {
 		p.Fail(fmt.Sprintf("%s and %s share %s", p.Describe(a.X), p.Describe(a.Y), quoted(both.Names())),
-			fmt.Sprintf("y.rename(%s=\"%s_y\"), or align them: x.mul(y, outer=True)", keyword(both.At(0)), both.At(0)))
+			p.c.hint(p.c.renamed("mul aligns what they share, for all pairs", a.Y, both.Names(),
+				freshNames(both, a.X.axes, a.Y.axes))))
 	}
 	p.Same(a.X, a.Y)
 }

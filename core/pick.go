@@ -5,11 +5,13 @@ import "unsafe"
 // What roll, tile, repeat and pad do is one thing: every place along an axis of the result is some place
 // along that axis of the operand, or a filling.
 
-// filling is the place of elements that do not come from the operand.
-const filling = -1
+const (
+	filling   = -1 // the place of elements that do not come from the operand
+	scattered = -2 // stands for the beginning of a run whose places are looked up one by one
+)
 
 // run is part of an axis of the result whose elements lie evenly spaced in the operand.
-type run struct{ to, n, from, step int } // from: filling, or the operand's place
+type run struct{ to, n, from, step int } // from: the operand's place, filling or scattered
 
 // runsOf cuts the places along an axis into runs of at most limit elements.
 func runsOf(places []int, limit int) []run {
@@ -29,29 +31,42 @@ func runsOf(places []int, limit int) []run {
 	return runs
 }
 
+// pieces cuts n places into runs of at most limit that begin at from, or that are looked up one by one if that is
+// scattered.
+func pieces(n, limit, from int) (runs []run) {
+	for i := 0; i < n; i += limit {
+		r := run{to: i, n: min(limit, n-i), from: scattered}
+		if from != scattered {
+			r.from, r.step = from+i, 1
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
 // pick fills output 0, which has x's axes and dtype: along axis k it takes x's elements at places[k], or all of
-// them in order where that is nil. Elements at the place filling are the bits of fill.
-func (c *Ctx) pick(x *Tensor, places [][]int, fill uint64) {
+// them in order where that is nil. fill points to the element for the place filling; nil where that does not occur.
+func (c *Ctx) pick(x *Tensor, places [][]int, fill unsafe.Pointer) {
 	if c.Out(0).Len() == 0 {
 		return
 	}
 	switch x.dtype.Size() {
 	case 1:
-		pickWords(c, x, places, uint8(fill))
+		pickWords(c, x, places, (*uint8)(fill))
 	case 2:
-		pickWords(c, x, places, uint16(fill))
+		pickWords(c, x, places, (*uint16)(fill))
 	case 4:
-		pickWords(c, x, places, uint32(fill))
+		pickWords(c, x, places, (*uint32)(fill))
 	case 8:
-		pickWords(c, x, places, fill)
+		pickWords(c, x, places, (*uint64)(fill))
 	}
 }
 
-func pickWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, x *Tensor, places [][]int, fill T) {
+func pickWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, x *Tensor, places [][]int, fill *T) {
 	out := c.Out(0)
-	// Inner axes that stay as they are and lie together are one block.
+	// Inner axes that stay as they are and lie together are one block, if it is not too long for one chunk.
 	k, block := len(x.sizes)-1, 1
-	for k > 0 && places[k] == nil && (x.sizes[k] == 1 || x.strides[k] == block) {
+	for k > 0 && places[k] == nil && (x.sizes[k] == 1 || x.strides[k] == block && block*x.sizes[k] <= pointGrain) {
 		block *= x.sizes[k]
 		k--
 	}
@@ -59,34 +74,57 @@ func pickWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, x *Tensor, places [][
 		c.copyInto(out, x)
 		return
 	}
-	ps := append([][]int(nil), places[:k+1]...)
-	for i := range ps {
-		if ps[i] == nil {
-			ps[i] = counting(out.sizes[i])
-		}
+	n, limit := out.sizes[k], max(1, pointGrain/block)
+	runs := pieces(n, limit, 0) // the axis stays as it is
+	if places[k] != nil {
+		runs = runsOf(places[k], limit)
 	}
-	runs := runsOf(ps[k], max(1, pointGrain/block))
-	n := len(ps[k])
+	if len(runs) > n/4+1 && places[k] != nil { // too short to be worth it
+		runs = pieces(n, limit, scattered)
+	}
 	rows := out.Len() / (n * block)
-	to, stride := elementsOf[T](out), x.strides[k]
+	to, stride, size := elementsOf[T](out), x.strides[k], x.dtype.Size()
 	c.Split(rows*len(runs), max(1, pointGrain*len(runs)/(n*block)), func(lo, hi int) {
-		row, from := -1, 0
+		row, from, given := -1, 0, false
 		for u := lo; u < hi; u++ {
 			if u/len(runs) != row {
 				row = u / len(runs)
-				from = rowStart(x, ps[:k], row)
+				from, given = rowStart(x, out.sizes[:k], places, row)
 			}
 			r := runs[u%len(runs)]
 			y := to[(row*n+r.to)*block:][:r.n*block]
-			if from == filling || r.from == filling {
-				for i := range y {
-					y[i] = fill
-				}
-				continue
+			switch {
+			case !given || r.from == filling:
+				fillWith(y, fill)
+			case r.from == scattered:
+				takeEach(y, unsafe.Add(x.data, from*size), places[k][r.to:][:r.n], stride, block, fill)
+			default:
+				takeRun(y, unsafe.Add(x.data, (from+r.from*stride)*size), r.step*stride, block)
 			}
-			takeRun(y, unsafe.Add(x.data, (from+r.from*stride)*int(unsafe.Sizeof(fill))), r.step*stride, block)
 		}
 	})
+}
+
+func fillWith[T any](y []T, fill *T) {
+	for i := range y {
+		y[i] = *fill
+	}
+}
+
+// takeEach copies the blocks at the places.
+func takeEach[T any](y []T, p unsafe.Pointer, places []int, stride, block int, fill *T) {
+	var zero T
+	step := stride * int(unsafe.Sizeof(zero))
+	for i, place := range places {
+		switch {
+		case place == filling:
+			fillWith(y[i*block:][:block], fill)
+		case block == 1:
+			y[i] = *(*T)(unsafe.Add(p, place*step))
+		default:
+			copy(y[i*block:][:block], unsafe.Slice((*T)(unsafe.Add(p, place*step)), block))
+		}
+	}
 }
 
 // takeRun copies blocks of elements that begin stride elements apart.
@@ -107,25 +145,19 @@ func takeRun[T any](y []T, p unsafe.Pointer, stride, block int) {
 	}
 }
 
-// rowStart is how many elements after x's first one the given row of the result begins in x, or filling.
-func rowStart(x *Tensor, places [][]int, row int) int {
-	from := 0
-	for k := len(places) - 1; k >= 0; k-- {
-		place := places[k][row%len(places[k])]
-		row /= len(places[k])
+// rowStart is how many elements after x's first one the given row of the result begins in x; it is not given
+// there if it is filled.
+func rowStart(x *Tensor, sizes []int, places [][]int, row int) (from int, given bool) {
+	for k := len(sizes) - 1; k >= 0; k-- {
+		place := row % sizes[k]
+		row /= sizes[k]
+		if places[k] != nil {
+			place = places[k][place]
+		}
 		if place == filling {
-			return filling
+			return 0, false
 		}
 		from += place * x.strides[k]
 	}
-	return from
-}
-
-// counting is 0, 1, … n-1.
-func counting(n int) []int {
-	places := make([]int, n)
-	for i := range places {
-		places[i] = i
-	}
-	return places
+	return from, true
 }

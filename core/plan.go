@@ -17,7 +17,9 @@ type Plan struct {
 	outs []output
 	same []sizePair // sizes that must agree before anything is computed
 	data any        // what Names wants to hand to Eval: Ctx.Data
-	c    *call      // only while Names runs
+
+	batches []*axis.List // of a product: the axes kept from both operands, by output
+	c       *call        // only while Names runs
 }
 
 type output struct {
@@ -269,7 +271,7 @@ func (p *Plan) Within(t *Tensor, axes Axes, of string) {
 	}
 	if more := t.axes.Without(axes); more.Len() > 0 {
 		p.Fail(fmt.Sprintf("%s has %s, which %s lacks", p.Describe(t), quoted(more.Names()), of),
-			fmt.Sprintf("its axes are among %q", axes))
+			p.c.hint(p.c.taken("take one place", t, more)))
 	}
 }
 
@@ -277,19 +279,37 @@ func (p *Plan) Within(t *Tensor, axes Axes, of string) {
 func (p *Plan) Same(ts ...*Tensor) dtype.Type {
 	first := ts[0]
 	for _, t := range ts[1:] {
-		if t != nil && t.dtype != first.dtype {
-			p.Fail(fmt.Sprintf("%s is %s but %s is %s", p.Describe(first), first.dtype, p.Describe(t), t.dtype),
-				fmt.Sprintf("nothing is promoted silently: %s.cast(%q)", p.c.param(t), first.dtype))
+		if t == nil || t.dtype == first.dtype {
+			continue
 		}
+		narrow, dt := t, first.dtype
+		if t.dtype.IsFloat() && !Is[InPlace](p.c.info) && (!dt.IsFloat() || p.c.count(t.dtype) > p.c.count(dt)) {
+			narrow, dt = first, t.dtype
+		}
+		p.Fail(fmt.Sprintf("%s is %s but %s is %s", p.Describe(first), first.dtype, p.Describe(t), t.dtype),
+			fmt.Sprintf("nothing is promoted silently: %s.cast(%q)", p.c.param(narrow), dt))
 	}
 	return first.dtype
+}
+
+// count is how many operands have the dtype.
+func (c *call) count(dt dtype.Type) (n int) {
+	for _, t := range c.in {
+		if t != nil && t.dtype == dt {
+			n++
+		}
+	}
+	return n
 }
 
 // Float insists that operand t holds floating-point numbers.
 func (p *Plan) Float(t *Tensor) dtype.Type {
 	if !t.dtype.IsFloat() {
-		p.Fail(fmt.Sprintf("%s is %s, want a floating-point dtype", p.Describe(t), t.dtype),
-			fmt.Sprintf("%s.cast(\"f32\")", p.c.param(t)))
+		hint := fmt.Sprintf("use %s.cast(\"f32\")", p.c.param(t))
+		if t.number {
+			hint = fmt.Sprintf("use float(%s)", p.c.param(t))
+		}
+		p.Fail(fmt.Sprintf("%s is %s, want a floating-point dtype", p.Describe(t), t.dtype), hint)
 	}
 	return t.dtype
 }
@@ -298,7 +318,7 @@ func (p *Plan) Float(t *Tensor) dtype.Type {
 func (p *Plan) Integer(t *Tensor) dtype.Type {
 	if !t.dtype.IsInt() {
 		p.Fail(fmt.Sprintf("%s is %s, want integers", p.Describe(t), t.dtype),
-			fmt.Sprintf("%s.cast(\"i64\")", p.c.param(t)))
+			fmt.Sprintf("use %s.cast(\"i64\")", p.c.param(t)))
 	}
 	return t.dtype
 }

@@ -1,6 +1,11 @@
 package core
 
-import "github.com/fucina-go/fucina/core/dtype"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // Rename gives axes other names; order and sizes stay. It is a view. Names may be swapped.
 //
@@ -28,9 +33,44 @@ func (a *Rename) Names(p *Plan) {
 	p.NeedAll(a.X, a.To.Keys)
 	axes, err := a.X.axes.Rename(a.To.Keys, a.To.Values)
 	if err != nil {
-		p.Fail(p.Describe(a.X)+": "+err.Error()+" after the renaming", "rename the other one too, or drop it")
+		tries := []remedy{p.c.recall("choose another name", a.apart())}
+		if swapped := a.swapped(); swapped.To.Keys != a.To.Keys {
+			tries = append([]remedy{p.c.recall("swap them", swapped)}, tries...)
+		}
+		p.Fail(fmt.Sprintf("%s would have an axis %q twice", p.Describe(a.X), a.twice()), p.c.hint(tries...))
 	}
 	p.Out(axes, a.X.dtype)
+}
+
+// twice is the first name that two axes would have.
+func (a *Rename) twice() string {
+	seen := a.X.axes.Without(a.To.Keys).Names()
+	for _, name := range a.To.Values {
+		if slices.Contains(seen, name) {
+			return name
+		}
+		seen = append(slices.Clone(seen), name)
+	}
+	return ""
+}
+
+// swapped is the renaming where an axis whose name is taken gets the one given up.
+func (a *Rename) swapped() *Rename {
+	keys, values := a.To.Keys, slices.Clone(a.To.Values)
+	for i, name := range a.To.Values {
+		if a.X.axes.Has(name) && !keys.Has(name) {
+			keys, values = keys.Append(axisList(name)), append(values, a.To.Keys.At(i))
+		}
+	}
+	return &Rename{X: a.X, To: Map[string]{keys, values}}
+}
+
+// apart is the renaming with another name in the place of the one that is taken.
+func (a *Rename) apart() Op {
+	values := slices.Clone(a.To.Values)
+	one := axisList(a.twice())
+	values[slices.Index(values, a.twice())] = freshNames(one, a.X.axes, one)[0]
+	return &Rename{X: a.X, To: Map[string]{a.To.Keys, values}}
 }
 
 // Sizes copies the sizes by place.
@@ -46,10 +86,12 @@ func (a *Rename) View(v *View) bool {
 // Samples covers the lengths, a swap, and the dtypes.
 func (*Rename) Samples(m *Maker) (list []Rename) {
 	for _, n := range lengths {
-		list = append(list, Rename{X: m.Tensor(dtype.F32, "row=3 a=%d", n), To: Map[string]{axisList("a"), []string{"c"}}})
+		list = append(list, Rename{X: m.Tensor(dtype.F32, "row=3 a=%d", n),
+			To: Map[string]{axisList("a"), []string{"c"}}})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, Rename{X: m.Tensor(dt, "row=3 a=2 b=4"), To: Map[string]{axisList("a", "b"), []string{"b", "a"}}})
+		list = append(list, Rename{X: m.Tensor(dt, "row=3 a=2 b=4"),
+			To: Map[string]{axisList("a", "b"), []string{"b", "a"}}})
 	}
 	return list
 }

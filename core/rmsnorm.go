@@ -33,7 +33,7 @@ func (x *Tensor) RMSNorm(weight *Tensor, eps float64) *Tensor {
 // Names keeps x's axes.
 func (a *RMSNorm) Names(p *Plan) {
 	if a.Weight.Rank() != 1 {
-		p.Fail("want one axis in "+p.Describe(a.Weight), "the weight's axis is the one to normalize along")
+		p.Fail("want one axis in "+p.Describe(a.Weight), p.c.oneAxis("it is the one to normalize along", a.Weight, a.X))
 	}
 	axis := Axis(a.Weight.axes.At(0))
 	p.Need(a.X, axis)
@@ -88,7 +88,8 @@ func (*RMSNorm) Samples(m *Maker) (list []RMSNorm) {
 			Weight: m.Tensor(dtype.F32, "embed=%d", n), Eps: 1e-5})
 	}
 	for _, dt := range floats {
-		list = append(list, RMSNorm{X: m.Tensor(dt, "batch=2 embed=17 row=3"), Weight: m.Tensor(dt, "embed=17"), Eps: 1e-5},
+		list = append(list, RMSNorm{X: m.Tensor(dt, "batch=2 embed=17 row=3"),
+			Weight: m.Tensor(dt, "embed=17"), Eps: 1e-5},
 			RMSNorm{X: m.Tensor(dt, "embed=5"), Weight: m.Tensor(dt, "embed=5"), Eps: 1e-5})
 	}
 	return list

@@ -41,7 +41,7 @@ func (a *Roll) Eval(c *Ctx) {
 			places[k][j] = modulo(j-a.Shifts.Values[i]%n, n)
 		}
 	}
-	c.pick(a.X, places, 0)
+	c.pick(a.X, places, nil)
 }
 
 // modulo is i modulo n, never negative.
@@ -50,10 +50,12 @@ func modulo(i, n int) int { return (i%n + n) % n }
 // Samples covers the lengths, both directions, several axes, and the dtypes.
 func (*Roll) Samples(m *Maker) (list []Roll) {
 	for _, n := range lengths {
-		list = append(list, Roll{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Shifts: Map[int]{axisList("col"), []int{20}}})
+		list = append(list,
+			Roll{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Shifts: Map[int]{axisList("col"), []int{20}}})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, Roll{X: m.Tensor(dt, "row=3 a=5 col=17"), Shifts: Map[int]{axisList("col", "a"), []int{-3, 2}}})
+		list = append(list,
+			Roll{X: m.Tensor(dt, "row=3 a=5 col=17"), Shifts: Map[int]{axisList("col", "a"), []int{-3, 2}}})
 	}
 	return list
 }

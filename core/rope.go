@@ -54,11 +54,11 @@ func (a *Rope) Names(p *Plan) {
 	p.NeedAll(a.X, a.Positions.axes)
 	if a.Positions.axes.Has(string(a.Axis)) {
 		p.Fail(fmt.Sprintf("%s has the axis %q that is turned", p.Describe(a.Positions), a.Axis),
-			"one position per row")
+			p.c.hint(p.c.taken("one position per row", a.Positions, axisList(string(a.Axis)))))
 	}
 	if a.Factors != nil {
 		if p.Float(a.Factors); a.Factors.Rank() != 1 {
-			p.Fail("want one axis in "+p.Describe(a.Factors), "one divisor per pair")
+			p.Fail("want one axis in "+p.Describe(a.Factors), p.c.oneAxis("one divisor per pair", a.Factors, a.X))
 		}
 	}
 	p.Out(a.X.axes, p.Float(a.X))
@@ -76,12 +76,20 @@ func (a *Rope) Sizes(s *Sizes) {
 	d := a.dims()
 	if d <= 0 || d%2 != 0 || d > n {
 		s.Fail(fmt.Sprintf("cannot turn %d elements of axis %q of %s", d, a.Axis, s.Describe(a.X)),
-			fmt.Sprintf("dims is an even number up to %d", n))
+			s.c.hint(s.c.recall(fmt.Sprintf("dims is an even number up to %d", n), a.turning(max(2, min(d, n)/2*2)))))
 	}
 	if a.Factors != nil && a.Factors.sizes[0] != d/2 {
 		s.Fail(fmt.Sprintf("%s has %d factors for %d pairs", s.Describe(a.Factors), a.Factors.sizes[0], d/2),
-			"one divisor per pair")
+			s.c.hint(s.c.cut(a.Factors, a.Factors.axes.At(0), d/2),
+				s.c.recall("one divisor per pair", a.turning(2*a.Factors.sizes[0]))))
 	}
+}
+
+// turning is the call with another number of dims.
+func (a *Rope) turning(dims int) Op {
+	fixed := *a
+	fixed.Dims = dims
+	return &fixed
 }
 
 func (a *Rope) dims() int {
@@ -190,6 +198,7 @@ func (*Rope) Saves(uint64) (in, out uint64) { return ^uint64(1), 0 }
 
 // VJP turns gy back.
 func (a *Rope) VJP(_, gy []*Tensor, g *Grads) {
+	g.None(2, "factors")
 	back := *a
 	back.X, back.Positions = gy[0], a.Positions.Cast(dtype.I64).Neg()
 	g.Set(0, rope.Call(back))

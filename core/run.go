@@ -83,6 +83,7 @@ func (c *call) run(out []*Tensor) []*Tensor {
 	}
 	if !viewed && !c.env.shapeOnly {
 		c.ctx.c = c
+		c.env.evals++
 		c.op.(Evaluator).Eval(&c.ctx)
 		c.checkStop()
 	}
@@ -90,6 +91,7 @@ func (c *call) run(out []*Tensor) []*Tensor {
 		t.buf.Release()
 	}
 	c.tmp = c.tmp[:0]
+	c.noteKept()
 	c.record()
 	for _, t := range c.outs {
 		if c.env.shared {
@@ -106,6 +108,7 @@ func (c *call) run(out []*Tensor) []*Tensor {
 func (c *call) compose(out []*Tensor, f func() []*Tensor) []*Tensor {
 	c.checkSizes()
 	s := c.env.Open()
+	s.strict = true
 	var outs []*Tensor
 	defer func() { s.Close(outs...) }()
 	outs = f()
@@ -122,17 +125,14 @@ func (c *call) in0() *Tensor {
 
 // envOf settles in which Env the operation runs; nil if the operands are shared by all.
 func (i *Info) envOf(env *Env, op Op) *Env {
-	var first *Tensor
 	pick := func(t *Tensor) {
-		if t == nil || t.env == nil {
-			return
-		}
-		if env == nil {
-			env, first = t.env, t
-		} else if t.env != env {
-			panic(&Error{Op: i.Name,
-				Msg:  "operands belong to two interpreters: " + shapeOf(first) + " and " + shapeOf(t),
-				Hint: "share the value first (freeze it in a loaded module, or Tensor.Share from Go)"})
+		switch {
+		case t == nil || t.env == nil:
+		case env == nil:
+			env = t.env
+		case t.env != env:
+			panic(i.Misuse(op, i.describe(op, t)+" belongs to another interpreter",
+				"in Go, share it first: "+i.param(op, t)+".Share()"))
 		}
 	}
 	for _, k := range i.tensors {
@@ -146,13 +146,6 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 		pick(*(**Tensor)(f.At(op)))
 	}
 	return env
-}
-
-func shapeOf(t *Tensor) string {
-	if t == nil {
-		return "this interpreter's"
-	}
-	return t.Shape()
 }
 
 // enter takes a frame for an operation.
@@ -211,14 +204,14 @@ func (c *call) gather() {
 		if f.Kind == KindTensors {
 			list := *(*[]*Tensor)(f.At(c.op))
 			if len(list) == 0 {
-				c.fail("got no tensors in "+f.Name+", want at least one", "")
+				c.fail("got no tensors in "+f.Name+", want at least one", c.info.AsIn())
 			}
 			c.in = append(c.in, list...)
 			continue
 		}
 		t := *(**Tensor)(f.At(c.op))
 		if t == nil && !f.Optional {
-			c.fail("got no tensor for "+f.Name, "")
+			c.fail("got no tensor for "+f.Name, c.info.AsIn())
 		}
 		c.in = append(c.in, t)
 	}
@@ -227,16 +220,14 @@ func (c *call) gather() {
 			continue
 		}
 		if end := t.ending(); end != nil {
-			c.fail(fmt.Sprintf("%s (%s) may not be used any more: %s ended it at %s; it was made at %s",
-				c.param(t), t.Shape(), end.how, end.at, t.made),
-				"return it from the scope, or keep(x) it there")
+			c.fail(c.describe(t)+" "+end.text(t), end.hint(c.param(t)))
 		}
 		if t.meta && !c.env.shapeOnly {
-			c.fail(c.describe(t)+" has no data", "check(fn) made it, where nothing is computed; call fn itself")
+			c.fail(c.describe(t)+" has no data", "check(fn) made it, where nothing is computed, so call fn itself: fn()")
 		}
 		if t.stale() {
 			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",
-				c.describe(t), t.made), "take the view again after the change, or change a copy: x.copy().set(…)")
+				c.describe(t), t.made), fmt.Sprintf("copy it where it was made: %s.copy()", c.param(t)))
 		}
 		weak = weak || t.weak
 	}
@@ -255,6 +246,9 @@ func (c *call) adapt() {
 		if t != nil && !t.weak {
 			dt = t.dtype
 			break
+		}
+		if t != nil && t.dtype == dtype.F64 {
+			dt = dtype.F32 // numbers alone, one of them with a fraction
 		}
 	}
 	for _, t := range c.in {
@@ -331,10 +325,10 @@ func (c *call) checkInPlace() {
 	case c.tracked() == 0:
 	case x.Variable() != nil:
 		c.fail(c.describe(x)+" is a variable and may not be changed while gradients are recorded",
-			"change a copy: x.copy(), or update it inside no_grad(fn)")
+			fmt.Sprintf("no_grad(fn) records none; or change a copy: %s.copy()", c.param(x)))
 	case x.view:
-		c.fail(c.describe(x)+" is a view; its owner would not know that a gradient flows through it",
-			"change the owner: owner.set(v, axis=(start, stop))")
+		c.fail(c.describe(x)+" is a view, whose owner would not know that a gradient flows through it",
+			fmt.Sprintf("change the owner, or a copy: %s.copy()", c.param(x)))
 	}
 }
 

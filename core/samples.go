@@ -9,7 +9,7 @@ import (
 	"github.com/fucina-go/fucina/core/rng"
 )
 
-// Maker makes the operands of samples. An operation that is not one of the families (Unary, Binary,
+// Maker makes the operands of samples. An operation that is not one of the families (Unary, Predicate, Binary,
 // Compare, Reduce), for which samples are made from their fields, says by a method
 //
 //	func (*Softmax) Samples(m *Maker) []Softmax
@@ -89,17 +89,19 @@ func (i *Info) Samples(m *Maker) []Op {
 	if i.sample != nil {
 		return i.sample(m)
 	}
-	var all []Op
+	var sample func(*Maker, dtype.Type) []Op
 	switch family := reflect.TypeOf(i.blank).Elem(); {
 	case embeds[Unary](family), embeds[Predicate](family): // of equal fields
-		all = i.unarySamples(m)
+		sample = i.unarySamples
 	case embeds[Binary](family), embeds[Compare](family): // of equal fields
-		all = i.binarySamples(m)
+		sample = i.binarySamples
 	case embeds[Reduce](family):
-		all = i.reduceSamples(m)
+		sample = i.reduceSamples
+	default:
+		return nil
 	}
-	taken := all[:0]
-	for _, op := range all {
+	var taken []Op
+	for _, op := range sample(m, i.base(m)) {
 		if i.takes(m.Env, op) {
 			taken = append(taken, op)
 		}
@@ -125,14 +127,28 @@ func (i *Info) takes(e *Env, op Op) bool {
 	return err == nil
 }
 
-func (i *Info) unarySamples(m *Maker) (list []Op) {
+// base is the first dtype that an operation of a family takes: lengths and layouts are sampled in it.
+func (i *Info) base(m *Maker) dtype.Type {
+	for _, dt := range allDTypes {
+		op := i.New()
+		for _, t := range i.tensors {
+			*(**Tensor)(i.Fields[t].At(op)) = m.Tensor(dt, "col=2")
+		}
+		if i.takes(m.Env, op) {
+			return dt
+		}
+	}
+	return dtype.F32
+}
+
+func (i *Info) unarySamples(m *Maker, base dtype.Type) (list []Op) {
 	add := func(x *Tensor) {
 		op := i.New()
 		(*Unary)(pointerOf(op)).X = x
 		list = append(list, op)
 	}
 	for _, n := range lengths {
-		add(m.Tensor(dtype.F32, "col=%d", n))
+		add(m.Tensor(base, "col=%d", n))
 	}
 	for _, dt := range allDTypes {
 		add(m.Tensor(dt, ""))
@@ -141,7 +157,7 @@ func (i *Info) unarySamples(m *Maker) (list []Op) {
 	return list
 }
 
-func (i *Info) binarySamples(m *Maker) (list []Op) {
+func (i *Info) binarySamples(m *Maker, base dtype.Type) (list []Op) {
 	add := func(dt dtype.Type, x, y string, outer bool) {
 		op := i.New()
 		a := (*Binary)(pointerOf(op))
@@ -150,14 +166,14 @@ func (i *Info) binarySamples(m *Maker) (list []Op) {
 	}
 	for _, n := range lengths {
 		shape := fmt.Sprintf("col=%d", n)
-		add(dtype.F32, shape, shape, false)
+		add(base, shape, shape, false)
 	}
-	add(dtype.F32, "row=5 col=17", "col=17", false)
-	add(dtype.F32, "row=5", "col=17 row=5", false)
-	add(dtype.F32, "row=5 col=17", "col=17 row=5", false)
-	add(dtype.F32, "", "row=5 col=3", false)
-	add(dtype.F32, "row=3 col=0", "row=3", false)
-	add(dtype.F32, "row=5 a=3", "row=5 b=4", true)
+	add(base, "row=5 col=17", "col=17", false)
+	add(base, "row=5", "col=17 row=5", false)
+	add(base, "row=5 col=17", "col=17 row=5", false)
+	add(base, "", "row=5 col=3", false)
+	add(base, "row=3 col=0", "row=3", false)
+	add(base, "row=5 a=3", "row=5 b=4", true)
 	for _, dt := range allDTypes {
 		add(dt, "row=3 col=17", "row=3 col=17", false)
 		add(dt, "col=17", "", false)
@@ -165,7 +181,7 @@ func (i *Info) binarySamples(m *Maker) (list []Op) {
 	return list
 }
 
-func (i *Info) reduceSamples(m *Maker) (list []Op) {
+func (i *Info) reduceSamples(m *Maker, base dtype.Type) (list []Op) {
 	add := func(axes Axes, x *Tensor) {
 		op := i.New()
 		a := (*Reduce)(pointerOf(op))
@@ -173,13 +189,13 @@ func (i *Info) reduceSamples(m *Maker) (list []Op) {
 		list = append(list, op)
 	}
 	for _, n := range lengths {
-		add(axisList("col"), m.Tensor(dtype.F32, "row=3 col=%d", n))
+		add(axisList("col"), m.Tensor(base, "row=3 col=%d", n))
 	}
-	add(axisList("col"), m.Tensor(dtype.F32, "row=0 col=3"))
-	add(axisList("col", "a"), m.Tensor(dtype.F32, "a=3 row=4 col=5"))
-	add(axisList("a"), m.Tensor(dtype.F32, "a=3 row=4 col=5"))
-	add(nil, m.Tensor(dtype.F32, "a=3 row=4 col=5"))
-	add(nil, m.Tensor(dtype.F32, ""))
+	add(axisList("col"), m.Tensor(base, "row=0 col=3"))
+	add(axisList("col", "a"), m.Tensor(base, "a=3 row=4 col=5"))
+	add(axisList("a"), m.Tensor(base, "a=3 row=4 col=5"))
+	add(nil, m.Tensor(base, "a=3 row=4 col=5"))
+	add(nil, m.Tensor(base, ""))
 	for _, dt := range allDTypes {
 		add(axisList("row"), m.Tensor(dt, "row=3 col=17"))
 		add(nil, m.Tensor(dt, "row=3 col=17"))

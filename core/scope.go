@@ -14,6 +14,7 @@ type Scope struct {
 	ended   *ending // set when it is closed
 	merged  bool    // it was dissolved; into owns its tensors, nobody if that is nil
 	into    *Scope
+	strict  bool // let go of every buffer at once, those on the Go heap too
 }
 
 // owned is a tensor that a scope lists: strongly held at first, weakly once memory has run short, so
@@ -49,7 +50,7 @@ func (e *Env) Own(t *Tensor) {
 
 func (s *Scope) add(t *Tensor) {
 	t.owner = s
-	if t.node == nil && (t.buf == nil || !t.buf.Pooled() && s.env.alloc == nil) {
+	if t.node == nil && (t.buf == nil || !t.buf.Pooled() && !s.strict) {
 		return
 	}
 	if len(s.holds) >= s.compact {

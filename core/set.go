@@ -49,17 +49,35 @@ func (a *Set) Sizes(s *Sizes) {
 		a.Ranges.Values[i].check(s, name)
 	}
 	part := a.part()
-	for k, name := range part.axes.Names() {
-		if part.strides[k] == 0 && part.sizes[k] > 1 && part.Len() > 0 {
-			s.Fail(fmt.Sprintf("%s repeats the same memory along %q and may not be changed", s.Describe(a.X), name),
-				"change a copy: x.copy()")
-		}
+	if name := part.overlaps(); name != "" {
+		s.Fail(fmt.Sprintf("%s repeats the same memory along %q and may not be changed", s.Describe(a.X), name),
+			"change a copy: x.copy()")
 	}
 	for k, name := range a.V.axes.Names() {
 		if n := part.Size(name); n != a.V.sizes[k] {
-			s.c.sizeConflict(part, a.V, name)
+			a.misfit(s, name, n)
 		}
 	}
+}
+
+// misfit fails because v is not as long as the part along an axis that has n places there.
+func (a *Set) misfit(s *Sizes, name string, n int) {
+	have := a.V.Size(name)
+	tries := []remedy{s.c.cut(a.V, name, n)}
+	if have < n {
+		i := a.Ranges.Keys.Index(name)
+		tries = nil
+		if have == 1 {
+			tries = append(tries, s.c.taken("size 1 does not stretch", a.V, axisList(name)))
+		}
+		if i >= 0 {
+			start, step, _ := a.Ranges.Values[i].indices(a.X.Size(name))
+			stop := start + have*step
+			tries = append(tries, s.c.recall("set fewer places", s.c.ranged(name, Range{&start, &stop, &step})))
+		}
+	}
+	s.Fail(fmt.Sprintf("axis %q is %d in %s but %d in the part of %s", name, have, s.Describe(a.V), n,
+		s.Describe(a.X)), s.c.hint(tries...))
 }
 
 // part is the slice of x that is written.
@@ -104,7 +122,8 @@ func (*Set) Samples(m *Maker) (list []Set) {
 	for _, dt := range allDTypes {
 		list = append(list, Set{X: m.Tensor(dt, "row=3 col=17"), V: m.Tensor(dt, "col=4 row=3"),
 			Ranges: Map[Range]{axisList("col"), []Range{{Start: &one, Stop: &nine, Step: &two}}}},
-			Set{X: m.Tensor(dt, "row=3 col=17"), V: m.Tensor(dt, ""), Ranges: Map[Range]{axisList("col"), []Range{{Step: &two}}}},
+			Set{X: m.Tensor(dt, "row=3 col=17"), V: m.Tensor(dt, ""),
+				Ranges: Map[Range]{axisList("col"), []Range{{Step: &two}}}},
 			Set{X: m.Tensor(dt, "a=3 col=17"), V: m.Tensor(dt, "a=3 col=17"),
 				Ranges: Map[Range]{axisList("a"), []Range{{Step: &back}}}})
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -49,8 +50,23 @@ func (a *Slice) Sizes(s *Sizes) {
 // check insists on a range that goes somewhere.
 func (r Range) check(s *Sizes, name string) {
 	if r.Step != nil && *r.Step == 0 {
-		s.Fail(fmt.Sprintf("the step along %q is 0", name), "the step of a slice is 1, 2, … or -1, -2, …")
+		s.Fail(fmt.Sprintf("the step along %q is 0", name),
+			s.c.hint(s.c.recall("a step is 1, 2, … or -1, -2, …",
+				s.c.ranged(name, Range{Start: r.Start, Stop: r.Stop}))))
 	}
+}
+
+// ranged is the call with another range of the axis.
+func (c *call) ranged(name string, r Range) Op {
+	op := c.info.clone(c.op)
+	for k := range c.info.Fields {
+		if f := &c.info.Fields[k]; f.Kind == KindRanges {
+			m := (*Map[Range])(f.At(op))
+			m.Values = slices.Clone(m.Values)
+			m.Values[m.Keys.Index(name)] = r
+		}
+	}
+	return op
 }
 
 // View moves the start and stretches the strides.
@@ -116,7 +132,8 @@ func (*Slice) Samples(m *Maker) (list []Slice) {
 	for _, dt := range allDTypes {
 		list = append(list, Slice{X: m.Tensor(dt, "row=3 col=17 a=4"),
 			Ranges: Map[Range]{axisList("a", "col"), []Range{{Step: &back}, {Start: &two, Stop: &back}}}},
-			Slice{X: m.Tensor(dt, "row=3 col=17"), Ranges: Map[Range]{axisList("col"), []Range{{Start: &two, Stop: &one}}}})
+			Slice{X: m.Tensor(dt, "row=3 col=17"),
+				Ranges: Map[Range]{axisList("col"), []Range{{Start: &two, Stop: &one}}}})
 	}
 	return list
 }

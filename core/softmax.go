@@ -128,8 +128,12 @@ func beside[C number](t, x *Tensor, order *axis.List) *besides[C] {
 }
 
 // row is the n elements beside row i: the bytes themselves where they lie so, else gathered into *buf.
-func (b *besides[C]) row(i, n int, buf *[]C) []C {
-	last, off := len(b.sizes)-1, 0
+func (b *besides[C]) row(i, n int, buf *[]C) []C { return b.part(i, 0, n, buf) }
+
+// part is n elements beside row i from place at on.
+func (b *besides[C]) part(i, at, n int, buf *[]C) []C {
+	last := len(b.sizes) - 1
+	off := at * b.steps[last]
 	for k := last - 1; k >= 0; k-- {
 		off += i % b.sizes[k] * b.steps[k]
 		i /= b.sizes[k]
@@ -145,14 +149,20 @@ func inner(axes *axis.List, name Axis) *axis.List {
 
 // eachRow computes output 0, which has x's axes, row by row along the last axis of the list that
 // Names kept.
-func eachRow[C float32 | float64](c *Ctx, x *Tensor, f func(y, x []C)) {
+func eachRow[C number](c *Ctx, x *Tensor, f func(y, x []C)) {
 	eachRowAt(c, x, func(_ int, y, x []C) { f(y, x) })
 }
 
 // eachRowAt is eachRow for a function that wants to know which row it does, counted in the order
 // of the list that Names kept.
-func eachRowAt[C float32 | float64](c *Ctx, x *Tensor, f func(i int, y, x []C)) {
-	out, order := c.Out(0), c.Data().(*axis.List)
+func eachRowAt[C number](c *Ctx, x *Tensor, f func(i int, y, x []C)) {
+	order := c.Data().(*axis.List)
+	eachRun(c, x, order, x.Size(order.At(order.Len()-1)), f)
+}
+
+// eachRun computes output 0, which has x's axes, in runs of n elements along the last axes of order.
+func eachRun[C number](c *Ctx, x *Tensor, order *axis.List, n int, f func(i int, y, x []C)) {
+	out := c.Out(0)
 	total := out.Len()
 	if total == 0 {
 		return
@@ -162,7 +172,6 @@ func eachRowAt[C float32 | float64](c *Ctx, x *Tensor, f func(i int, y, x []C)) 
 	if out.axes != order || out.dtype != native[C]() {
 		dst = c.Scratch(native[C](), order, src.sizes)
 	}
-	n := src.sizes[len(src.sizes)-1]
 	c.Split(total/n, max(1, pointGrain/n), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			f(i, row[C](dst, i, n), row[C](src, i, n))
@@ -192,7 +201,8 @@ func (*Softmax) Samples(m *Maker) (list []Softmax) {
 		list = append(list, Softmax{X: m.Tensor(dt, "row=3 vocab=17 batch=2"), Axis: "vocab", Scale: 1},
 			Softmax{X: m.Tensor(dt, "row=5"), Axis: "row", Scale: 0.25},
 			Softmax{X: m.Tensor(dt, "row=3 vocab=17"), Axis: "vocab", Scale: 2, Mask: m.Tensor(dt, "row=3")},
-			Softmax{X: m.Tensor(dt, "row=3 vocab=17"), Axis: "vocab", Scale: 2, Mask: m.Tensor(dtype.Bool, "row=3 vocab=17")})
+			Softmax{X: m.Tensor(dt, "row=3 vocab=17"), Axis: "vocab", Scale: 2,
+				Mask: m.Tensor(dtype.Bool, "row=3 vocab=17")})
 	}
 	return list
 }

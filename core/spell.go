@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func (i *Info) script(op Op) string {
 			positional = false
 			continue
 		}
-		if !positional {
+		if !positional || f.Optional && f.Kind != KindAxes {
 			text = f.Name + "=" + text
 		}
 		args = append(args, text)
@@ -35,7 +36,7 @@ func (i *Info) script(op Op) string {
 	if rest >= 0 {
 		args = append(args, i.restScript(op, &i.Fields[rest])...)
 	}
-	if len(i.Fields) > 0 && i.Fields[0].Kind == KindTensor {
+	if len(i.Fields) > 0 && i.Fields[0].Kind == KindTensor && args[0] == i.Fields[0].Name {
 		return args[0] + "." + i.Name + "(" + strings.Join(args[1:], ", ") + ")"
 	}
 	return i.Name + "(" + strings.Join(args, ", ") + ")"
@@ -52,7 +53,7 @@ func (i *Info) restScript(op Op, f *Field) []string {
 	}
 	args := make([]string, keys.Len())
 	for k, name := range keys.Names() {
-		args[k] = keyword(name) + "=" + values[k]
+		args[k] = Keyword(name) + "=" + values[k]
 	}
 	return args
 }
@@ -142,7 +143,7 @@ func (f *Field) entries(op Op) (keys *axis.List, values []string) {
 				values = append(values, fmt.Sprintf("(%d, %d)", v[0], v[1]))
 			}
 		}
-		return given(each.Keys), values
+		return orEmpty(each.Keys), values
 	}
 	switch f.Kind {
 	case KindSizes:
@@ -166,7 +167,14 @@ func (f *Field) entries(op Op) (keys *axis.List, values []string) {
 			values = append(values, fmt.Sprintf("%q", l))
 		}
 	}
-	return given(*(*Axes)(p)), values // a map begins with its keys
+	return orEmpty(*(*Axes)(p)), values // a map begins with its keys
+}
+
+func orEmpty(l *axis.List) *axis.List {
+	if l == nil {
+		return axis.Empty
+	}
+	return l
 }
 
 // script is the range as a script writes it: (start, stop) or (start, stop, step).
@@ -187,14 +195,14 @@ func (r Range) script() string {
 // respelled is a copy of op that says name wherever an argument names the axis old.
 func (i *Info) respelled(op Op, old, name string) Op {
 	op = i.clone(op)
-	swap := func(l *Axes) {
-		if *l == nil || !(*l).Has(old) {
+	i.eachList(op, func(l *Axes) {
+		if !(*l).Has(old) {
 			return
 		}
 		if other, err := (*l).Rename(axisList(old), []string{name}); err == nil {
 			*l = other
 		}
-	}
+	})
 	for k := range i.Fields {
 		f := &i.Fields[k]
 		switch p := f.At(op); f.Kind {
@@ -202,17 +210,69 @@ func (i *Info) respelled(op Op, old, name string) Op {
 			if *(*string)(p) == old {
 				*(*string)(p) = name
 			}
-		case KindAxes, KindSizes, KindRanges, KindRename, KindPairs:
-			swap((*Axes)(p)) // a map begins with its keys
-		case KindPerAxis:
-			swap(&(*PerAxis)(p).Each.Keys)
-		case KindGroups:
-			groups := (*Map[Axes])(p)
-			groups.Values = append([]Axes(nil), groups.Values...)
-			for k := range groups.Values {
-				swap(&groups.Values[k])
+		case KindRename:
+			m := (*Map[string])(p)
+			m.Values = slices.Clone(m.Values)
+			if at := slices.Index(m.Values, old); at >= 0 {
+				m.Values[at] = name
 			}
 		}
 	}
 	return op
+}
+
+// eachList calls change with every list of axes among the arguments of op, which is a copy, keys included.
+func (i *Info) eachList(op Op, change func(l *Axes)) {
+	for k := range i.Fields {
+		f := &i.Fields[k]
+		var l *Axes
+		switch p := f.At(op); f.Kind {
+		case KindAxes, KindSizes, KindRanges, KindRename, KindPairs:
+			l = (*Axes)(p) // a map begins with its keys
+		case KindPerAxis:
+			l = &(*PerAxis)(p).Each.Keys
+		case KindGroups:
+			groups := (*Map[Axes])(p)
+			groups.Values = slices.Clone(groups.Values)
+			for k := range groups.Values {
+				change(&groups.Values[k])
+			}
+			continue
+		}
+		if l != nil && *l != nil {
+			change(l)
+		}
+	}
+}
+
+// leaveOut takes an axis out of the lists and the keys among the arguments of op, which is a copy.
+func (i *Info) leaveOut(op Op, name string) {
+	one := axisList(name)
+	for k := range i.Fields {
+		f := &i.Fields[k]
+		switch p := f.At(op); f.Kind {
+		case KindAxes:
+			if l := (*Axes)(p); *l != nil {
+				*l = (*l).Without(one)
+			}
+		case KindSizes:
+			(*Map[int])(p).leaveOut(one)
+		case KindRanges:
+			(*Map[Range])(p).leaveOut(one)
+		case KindRename:
+			(*Map[string])(p).leaveOut(one)
+		case KindPairs:
+			(*Map[[2]int])(p).leaveOut(one)
+		case KindPerAxis:
+			(*PerAxis)(p).Each.leaveOut(one)
+		}
+	}
+}
+
+func (m *Map[V]) leaveOut(one *axis.List) {
+	if m.Keys == nil || !m.Keys.HasAll(one) {
+		return
+	}
+	at := m.Keys.Index(one.At(0))
+	m.Keys, m.Values = m.Keys.Without(one), slices.Delete(slices.Clone(m.Values), at, at+1)
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -28,12 +29,18 @@ var split = Declare[Split]("split")
 func (a *Split) Names(p *Plan) {
 	p.Need(a.X, a.Axis)
 	if a.Into.Keys.Len() == 0 {
-		p.Fail("got no axes to split "+fmt.Sprintf("%q", a.Axis)+" into",
-			fmt.Sprintf("x.split(%q, head=8, head_dim=-1)", a.Axis))
+		fixed := *a
+		fixed.Into = Map[int]{axisList(freshNames(axisList("outer", "inner"), a.X.axes)...), []int{1, -1}}
+		p.Fail(fmt.Sprintf("got no axes to split %q of %s into", a.Axis, p.Describe(a.X)),
+			p.c.hint(p.c.recall("name them and their sizes", &fixed)))
 	}
 	axes, err := a.X.axes.Replace(a.X.axes.Index(string(a.Axis)), a.Into.Keys.Names()...)
 	if err != nil {
-		p.Fail(p.Describe(a.X)+": "+err.Error()+" after the split", "choose other names")
+		fixed := *a
+		both := a.Into.Keys.Shared(a.X.axes)
+		fixed.Into.Keys, _ = a.Into.Keys.Rename(both, freshNames(both, a.Into.Keys, a.X.axes))
+		p.Fail(fmt.Sprintf("%s has the axis %s already", p.Describe(a.X), quoted(both.Names())),
+			p.c.hint(p.c.recall("choose another name", &fixed)))
 	}
 	p.Out(axes, a.X.dtype)
 }
@@ -45,12 +52,16 @@ func (a *Split) Sizes(s *Sizes) {
 	var parts []string
 	for i, name := range a.Into.Keys.Names() {
 		v := a.Into.Values[i]
-		parts = append(parts, fmt.Sprintf("%s=%d", keyword(name), v))
+		parts = append(parts, fmt.Sprintf("%s=%d", Keyword(name), v))
 		switch {
 		case v == -1 && open == "":
 			open = name
 		case v < 0:
-			s.Fail(fmt.Sprintf("%s=%d is no size", keyword(name), v), "one size may be -1, for whatever is left")
+			s.Fail(fmt.Sprintf("%s=%d is no size", Keyword(name), v),
+				s.c.hint(s.c.recall("one size may be -1, for whatever is left", a.sized(i, 1)),
+					s.c.recall("one size may be -1, for whatever is left", a.sized(i, -1))))
+		case known > 0 && v > manyElements/known:
+			known = manyElements
 		default:
 			known *= v
 			s.Set(0, name, v)
@@ -59,33 +70,67 @@ func (a *Split) Sizes(s *Sizes) {
 	switch {
 	case open == "" && known != n:
 		s.Fail(fmt.Sprintf("axis %q of %s has %d elements but %s make %d", a.Axis, s.Describe(a.X), n,
-			strings.Join(parts, ", "), known), "leave one size to be worked out: -1")
+			strings.Join(parts, ", "), known), s.c.hint(a.leaveOpen(s.c)...))
 	case open != "" && (known == 0 || n%known != 0):
 		s.Fail(fmt.Sprintf("axis %q of %s has %d elements, which %s does not divide", a.Axis, s.Describe(a.X), n,
-			strings.Join(parts, ", ")), nearDivisors(n, known))
+			strings.Join(parts, ", ")), s.c.hint(a.divisors(s.c, n)...))
 	case open != "":
 		s.Set(0, open, n/known)
 	}
 }
 
-// nearDivisors suggests divisors of n around want.
-func nearDivisors(n, want int) string {
-	below, above := 0, 0
-	for d := 1; d <= n && d <= 1<<16; d++ {
-		if n%d != 0 {
+// sized is the split with another size of new axis i.
+func (a *Split) sized(i, n int) *Split {
+	fixed := *a
+	fixed.Into.Values = slices.Clone(a.Into.Values)
+	fixed.Into.Values[i] = n
+	return &fixed
+}
+
+// leaveOpen is the remedies of working out one of the sizes, from the last.
+func (a *Split) leaveOpen(c *call) (tries []remedy) {
+	last := len(a.Into.Values) - 1
+	for i := range slices.Backward(a.Into.Values) {
+		tries = append(tries, c.recall("leave one size to be worked out", a.sized(i, -1)))
+	}
+	return append(tries, a.sized(last, -1).divisors(c, a.X.Size(string(a.Axis)))...)
+}
+
+// divisors is the remedies of a size that divides what the others leave of n.
+func (a *Split) divisors(c *call, n int) (tries []remedy) {
+	for i, size := range a.Into.Values {
+		left := n
+		for k, other := range a.Into.Values {
+			if k != i && other > 0 {
+				left /= other
+			}
+		}
+		if size == -1 || left == 0 {
 			continue
 		}
-		if d <= want {
+		below, above := around(left, size)
+		words := fmt.Sprintf("%d and %d divide it", below, above)
+		if below == 0 || above == 0 {
+			below = max(below, above)
+			words = fmt.Sprintf("%d divides it", below)
+		}
+		tries = append(tries, c.recall(words, a.sized(i, below)))
+	}
+	return tries
+}
+
+// around is the divisors of n next to want: not above it, and above it; 0 where there is none.
+func around(n, want int) (below, above int) {
+	for d := 1; d <= n && d <= 1<<16; d++ {
+		switch {
+		case n%d != 0:
+		case d <= want:
 			below = d
-		} else {
-			above = d
-			break
+		default:
+			return below, d
 		}
 	}
-	if above == 0 {
-		return fmt.Sprintf("%d divides it", below)
-	}
-	return fmt.Sprintf("%d and %d divide it", below, above)
+	return below, 0
 }
 
 // View splits the stride; sizes are settled.

@@ -24,7 +24,9 @@ type Squeeze struct {
 var squeeze = Declare[Squeeze]("squeeze")
 
 // Squeeze takes away axes of size 1; see the Squeeze operation.
-func (x *Tensor) Squeeze(axes string) *Tensor { return squeeze.Call(Squeeze{X: x, Axes: axisList(axes)}) }
+func (x *Tensor) Squeeze(axes string) *Tensor {
+	return squeeze.Call(Squeeze{X: x, Axes: axisList(axes)})
+}
 
 // Names drops the axes.
 func (a *Squeeze) Names(p *Plan) {
@@ -37,7 +39,7 @@ func (a *Squeeze) Sizes(s *Sizes) {
 	for _, name := range a.Axes.Names() {
 		if n := a.X.Size(name); n != 1 {
 			s.Fail(fmt.Sprintf("axis %q of %s is %d, want 1", name, s.Describe(a.X), n),
-				fmt.Sprintf("to take one place of it: x.at(%s=0)", keyword(name)))
+				fmt.Sprintf("take one place of it instead: x.at(%s=0)", Keyword(name)))
 		}
 	}
 }

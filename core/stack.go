@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -29,42 +30,56 @@ func StackAll(axis string, xs ...*Tensor) *Tensor { return stack.Call(Stack{Xs: 
 func (a *Stack) Names(p *Plan) {
 	p.alike(a.Xs)
 	if first := a.Xs[0]; first.axes.Has(string(a.Axis)) {
+		fixed := *a
+		fixed.Axis = Axis(freshNames(axisList(string(a.Axis)), first.axes)[0])
 		p.Fail(fmt.Sprintf("%s has the axis %q already", p.Describe(first), a.Axis),
-			fmt.Sprintf("to join along it: concat(xs, %q)", a.Axis))
+			p.c.hint(p.c.recall("concat joins along it; for a new axis", &fixed)))
 	}
+	p.Out(axisList(string(a.Axis)).Append(a.Xs[0].axes), a.Xs[0].dtype)
 }
 
-// alike insists that the tensors have one dtype and the same axes, in any order.
-func (p *Plan) alike(xs []*Tensor) {
-	first := xs[0]
-	for _, x := range xs[1:] {
-		p.NeedAll(x, first.axes)
-		if more := x.axes.Without(first.axes); more.Len() > 0 {
-			p.Fail(fmt.Sprintf("%s has %s, which %s lacks", p.Describe(x), quoted(more.Names()), p.Describe(first)),
-				fmt.Sprintf("all tensors need the axes %q", first.axes))
+// Sizes counts the tensors.
+func (a *Stack) Sizes(s *Sizes) {
+	s.Match(nil)
+	s.Set(0, string(a.Axis), len(a.Xs))
+}
+
+// Eval copies each operand to its place.
+func (a *Stack) Eval(c *Ctx) {
+	out, first := c.Out(0), a.Xs[0]
+	for i, x := range a.Xs {
+		part := &Tensor{env: out.env, dtype: out.dtype, axes: first.axes, sizes: out.sizes[1:],
+			strides: out.strides[1:]}
+		if part.Len() > 0 {
+			part.data = unsafe.Add(out.data, i*part.Len()*out.dtype.Size())
+			c.copyInto(part, x.permuted(first.axes))
 		}
 	}
-	p.Same(xs...)
 }
 
-// Compose joins along an inserted axis.
-func (a *Stack) Compose() *Tensor {
-	xs := make([]*Tensor, len(a.Xs))
-	for i, x := range a.Xs {
-		xs[i] = x.Insert(string(a.Axis))
+// Saves nothing.
+func (*Stack) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP gives each operand its place of gy.
+func (a *Stack) VJP(_, gy []*Tensor, g *Grads) {
+	for i := range a.Xs {
+		if g.Wants(i) {
+			g.Set(i, gy[0].At(string(a.Axis), i))
+		}
 	}
-	return ConcatAll(string(a.Axis), xs...)
 }
 
 // Samples covers the lengths, other orders, and the dtypes.
 func (*Stack) Samples(m *Maker) (list []Stack) {
 	for _, n := range lengths {
-		list = append(list, Stack{Xs: []*Tensor{m.Tensor(dtype.F32, "row=3 col=%d", n), m.Tensor(dtype.F32, "row=3 col=%d", n)},
-			Axis: "a"})
+		list = append(list,
+			Stack{Xs: []*Tensor{m.Tensor(dtype.F32, "row=3 col=%d", n), m.Tensor(dtype.F32, "row=3 col=%d", n)},
+				Axis: "a"})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, Stack{Xs: []*Tensor{m.Tensor(dt, "row=3 a=2"), m.Tensor(dt, "a=2 row=3"), m.Tensor(dt, "row=3 a=2")},
-			Axis: "b"}, Stack{Xs: []*Tensor{m.Tensor(dt, "")}, Axis: "b"})
+		list = append(list,
+			Stack{Xs: []*Tensor{m.Tensor(dt, "row=3 a=2"), m.Tensor(dt, "a=2 row=3"), m.Tensor(dt, "row=3 a=2")},
+				Axis: "b"}, Stack{Xs: []*Tensor{m.Tensor(dt, "")}, Axis: "b"})
 	}
 	return list
 }

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/fucina-go/fucina/kernels/num"
+
 // Sub is the elementwise difference x - y, aligned by axis name.
 //
 // Shape: x[axes], y[a subset of them, or the other way round] → z[the wider operand's axes].
@@ -16,15 +18,13 @@ var sub = Declare[Sub]("sub")
 func (x *Tensor) Sub(y *Tensor) *Tensor { return sub.Call(Sub{Binary{X: x, Y: y}}) }
 
 // F32 is the f32 kernel.
-func (*Sub) F32(z, x, y []float32) { subOf(z, x, y) }
+func (*Sub) F32(z, x, y []float32) { num.Sub(z, x, y) }
 
 // F64 is the f64 kernel.
-func (*Sub) F64(z, x, y []float64) { subOf(z, x, y) }
+func (*Sub) F64(z, x, y []float64) { num.Sub(z, x, y) }
 
 // I64 is the integer kernel.
-func (*Sub) I64(z, x, y []int64) { subOf(z, x, y) }
-
-func subOf[T number](z, x, y []T) {
+func (*Sub) I64(z, x, y []int64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
 		z[i] = x[i] - y[i]

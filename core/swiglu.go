@@ -42,18 +42,13 @@ func (a *SwiGLU) Eval(c *Ctx) {
 	pointwise(c, c.Out(0), gated[float32], a.Gate, a.Up)
 }
 
-func gated[T float32 | float64](_ Op, y []T, xs *[maxOperands][]T) {
-	up := xs[1][:len(y)]
-	num.SiLU(y, xs[0])
-	for i := range y {
-		y[i] = T(y[i] * up[i])
-	}
-}
+func gated[T float32 | float64](_ Op, y []T, xs *[maxOperands][]T) { num.SwiGLU(y, xs[0], xs[1]) }
 
 // Samples covers the lengths, broadcasting, and the dtypes.
 func (*SwiGLU) Samples(m *Maker) (list []SwiGLU) {
 	for _, n := range lengths {
-		list = append(list, SwiGLU{Gate: m.Tensor(dtype.F32, "row=3 ffn=%d", n), Up: m.Tensor(dtype.F32, "ffn=%d row=3", n)})
+		list = append(list, SwiGLU{Gate: m.Tensor(dtype.F32, "row=3 ffn=%d", n),
+			Up: m.Tensor(dtype.F32, "ffn=%d row=3", n)})
 	}
 	for _, dt := range floats {
 		list = append(list, SwiGLU{Gate: m.Tensor(dt, "row=3 ffn=17"), Up: m.Tensor(dt, "row=3 ffn=17")},

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -23,10 +24,12 @@ type Tensor struct {
 	end     *ending
 	owner   *Scope // that ends it; nil for nobody
 	made    Site
+	kept    *kept  // what a product it comes from kept as batches; for messages
 	slot    int32  // which output of node
 	version uint32 // of buf, when node was set or a gradient saved the tensor
 	dtype   dtype.Type
 	weak    bool // a script's number, which takes its operand's dtype
+	number  bool // a script's number, settled or not
 	meta    bool // sizes without data, in shape-only mode
 	view    bool // made by an operation that shares its operand's bytes
 	dims    [8]int
@@ -47,9 +50,25 @@ func (s Site) String() string {
 
 // ending tells why a tensor may not be used any more.
 type ending struct {
-	how string // "free()", "the end of scope"
+	how string // "free()", "the end of its scope"
 	at  Site
 }
+
+// text is what happened to t.
+func (e *ending) text(t *Tensor) string {
+	return fmt.Sprintf("was ended by %s at %s (it was made at %s)", e.how, e.at, t.made)
+}
+
+// hint is what to do about a tensor called name.
+func (e *ending) hint(name string) string {
+	if e.how == freed {
+		return fmt.Sprintf("free it after its last use: %s.free()", name)
+	}
+	return fmt.Sprintf("return it, or keep it where it was made: keep(%s)", name)
+}
+
+// freed is how Free ends a tensor.
+const freed = "free()"
 
 // scalar is a tensor without axes and its bytes in one piece of memory: one allocation instead of
 // three.
@@ -111,6 +130,10 @@ func (t *Tensor) allocate(zero bool) {
 	}
 }
 
+// manyElements is more than any memory holds; products of sizes stop there.
+const manyElements = 1 << 46
+
+// elements is the product of the sizes; ok tells whether it is a number of elements that memory could hold.
 func elements(sizes []int) (n int, ok bool) {
 	n, ok = 1, true
 	empty := false
@@ -119,7 +142,7 @@ func elements(sizes []int) (n int, ok bool) {
 			empty = true
 			continue
 		}
-		if n > (1<<46)/s {
+		if n > manyElements/s {
 			ok = false
 			continue
 		}
@@ -129,16 +152,6 @@ func elements(sizes []int) (n int, ok bool) {
 		return 0, true
 	}
 	return n, ok
-}
-
-// alias is a handle on the same bytes, belonging to the same Env.
-func (t *Tensor) alias(env *Env, axes *axis.List) *Tensor {
-	v := newTensor(env, t.dtype, axes)
-	v.buf, v.data, v.meta = t.buf, t.data, t.meta
-	if v.buf != nil {
-		v.buf.Retain()
-	}
-	return v
 }
 
 // Axes is the list of axis names, outermost first.
@@ -196,13 +209,37 @@ func (t *Tensor) dense() bool {
 	return true
 }
 
+// overlaps is an axis along which elements may lie where others do, as in an expanded tensor or in windows; "" if
+// every element has memory of its own.
+func (t *Tensor) overlaps() string {
+	order := make([]int, 0, len(t.sizes))
+	for k, n := range t.sizes {
+		if n == 0 {
+			return ""
+		}
+		if n > 1 {
+			order = append(order, k)
+		}
+	}
+	step := func(k int) int { return max(t.strides[k], -t.strides[k]) }
+	slices.SortStableFunc(order, func(i, j int) int { return step(i) - step(j) })
+	span := 0 // of the axes before
+	for _, k := range order {
+		if step(k) <= span {
+			return t.axes.At(k)
+		}
+		span += (t.sizes[k] - 1) * step(k)
+	}
+	return ""
+}
+
 // Free ends the tensor: its bytes go back to the pool unless a view or a recorded operation
 // still needs them. Using it afterwards is an error that says so. A second Free does nothing.
 func (t *Tensor) Free() {
 	if t.ending() != nil {
 		return
 	}
-	end := &ending{how: "free()"}
+	end := &ending{how: freed}
 	if t.env != nil && t.env.Where != nil {
 		end.at = t.env.Where()
 	}
@@ -222,8 +259,12 @@ func (t *Tensor) close(why *ending) {
 }
 
 // Share takes the tensor out of its Env: it may then be read from any Env, is never closed by a
-// scope and keeps its bytes until nobody can reach it.
+// scope and keeps its bytes until nobody can reach it. No gradient flows through it any more.
 func (t *Tensor) Share() *Tensor {
+	if t.node != nil {
+		t.node.release()
+		t.node = nil
+	}
 	t.env, t.owner = nil, nil
 	return t
 }

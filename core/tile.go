@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -59,26 +60,31 @@ func (a *Tile) Names(p *Plan) { p.repeats(a.X, a.Times) }
 func (a *Repeat) Names(p *Plan) { p.repeats(a.X, a.Times) }
 
 func (p *Plan) repeats(x *Tensor, times Map[int]) {
-	if lacks := times.Keys.Without(x.axes); lacks.Len() > 0 {
-		p.Fail(fmt.Sprintf("%s has no axis %s", p.Describe(x), quoted(lacks.Names())),
-			fmt.Sprintf("to repeat it along a new axis: x.expand(%s=%d)", keyword(lacks.At(0)),
-				times.Values[times.Keys.Index(lacks.At(0))]))
-	}
+	p.NeedAll(x, times.Keys)
 	p.Out(x.axes, x.dtype)
 }
 
 // Sizes multiplies.
-func (a *Tile) Sizes(s *Sizes) { s.repeats(a.X, a.Times) }
+func (a *Tile) Sizes(s *Sizes) {
+	s.repeats(a.X, a.Times, func(times Map[int]) Op { return &Tile{X: a.X, Times: times} })
+}
 
 // Sizes multiplies.
-func (a *Repeat) Sizes(s *Sizes) { s.repeats(a.X, a.Times) }
+func (a *Repeat) Sizes(s *Sizes) {
+	s.repeats(a.X, a.Times, func(times Map[int]) Op { return &Repeat{X: a.X, Times: times} })
+}
 
-func (s *Sizes) repeats(x *Tensor, times Map[int]) {
+// repeats multiplies the sizes; with makes the operation with other numbers of times.
+func (s *Sizes) repeats(x *Tensor, times Map[int], with func(times Map[int]) Op) {
 	for i, name := range times.Keys.Names() {
-		if times.Values[i] < 0 {
-			s.Fail(fmt.Sprintf("%s=%d is no number of times", keyword(name), times.Values[i]), "it is 0, 1, 2, …")
+		n, t := x.Size(name), times.Values[i]
+		if t < 0 || t > manyElements/max(1, n) {
+			fixed := Map[int]{times.Keys, slices.Clone(times.Values)}
+			fixed.Values[i] = 1
+			s.Fail(fmt.Sprintf("%s=%d is no number of times for axis %q of %s", Keyword(name), t, name, s.Describe(x)),
+				s.c.hint(s.c.recall("it is 0, 1, 2, …", with(fixed))))
 		}
-		s.Set(0, name, x.Size(name)*times.Values[i])
+		s.Set(0, name, n*t)
 	}
 }
 
@@ -102,7 +108,7 @@ func (c *Ctx) repeated(x *Tensor, times Map[int], from func(i, n, times int) int
 			places[k][i] = from(i, x.sizes[k], times.Values[j])
 		}
 	}
-	c.pick(x, places, 0)
+	c.pick(x, places, nil)
 }
 
 // Saves nothing.
@@ -154,12 +160,14 @@ func (*Repeat) Samples(m *Maker) []Repeat { return repetitions(m) }
 
 func repetitions(m *Maker) (list []Repeat) {
 	for _, n := range lengths {
-		list = append(list, Repeat{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Times: Map[int]{axisList("col"), []int{2}}},
+		list = append(list,
+			Repeat{X: m.Tensor(dtype.F32, "row=3 col=%d", n), Times: Map[int]{axisList("col"), []int{2}}},
 			Repeat{X: m.Tensor(dtype.F32, "a=%d row=3", n), Times: Map[int]{axisList("a"), []int{3}}})
 	}
 	list = append(list, Repeat{X: m.Tensor(dtype.F32, "row=3 col=4"), Times: Map[int]{axisList("col"), []int{0}}})
 	for _, dt := range allDTypes {
-		list = append(list, Repeat{X: m.Tensor(dt, "a=3 row=2 col=17"), Times: Map[int]{axisList("col", "a"), []int{3, 2}}})
+		list = append(list,
+			Repeat{X: m.Tensor(dt, "a=3 row=2 col=17"), Times: Map[int]{axisList("col", "a"), []int{3, 2}}})
 	}
 	return list
 }

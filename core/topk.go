@@ -48,7 +48,11 @@ func (a *TopK) Names(p *Plan) {
 	p.Need(a.X, a.Axis)
 	axes, err := a.X.axes.Replace(a.X.axes.Index(string(a.Axis)), string(a.out()))
 	if err != nil {
-		p.Fail(p.Describe(a.X)+": "+err.Error()+" in the result", "choose another name for out")
+		fixed := *a
+		one := axisList(string(a.out()))
+		fixed.Out = Axis(freshNames(one, a.X.axes)[0])
+		p.Fail(fmt.Sprintf("%s has the axis %q already", p.Describe(a.X), a.out()),
+			p.c.hint(p.c.recall("choose another name for the result's", &fixed)))
 	}
 	p.Out(axes, a.X.dtype)
 	p.Out(axes, dtype.I64)
@@ -58,8 +62,10 @@ func (a *TopK) Names(p *Plan) {
 // Sizes insists on enough elements.
 func (a *TopK) Sizes(s *Sizes) {
 	if n := a.X.Size(string(a.Axis)); a.K < 0 || a.K > n {
+		fixed := *a
+		fixed.K = max(0, min(a.K, n))
 		s.Fail(fmt.Sprintf("k=%d, but axis %q of %s has %d elements", a.K, a.Axis, s.Describe(a.X), n),
-			fmt.Sprintf("k is 0 … %d", n))
+			s.c.hint(s.c.recall(fmt.Sprintf("k is 0 … %d", n), &fixed)))
 	}
 	s.Set(0, string(a.out()), a.K)
 	s.Set(1, string(a.out()), a.K)

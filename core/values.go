@@ -6,7 +6,7 @@ import (
 
 // Values is every element in the order of the axes: float64, int64 or bool each.
 func (t *Tensor) Values() []any {
-	t.mustHaveData("values")
+	t.mustHaveData("tolist")
 	values := make([]any, 0, t.Len())
 	t.each(func(offset int) { values = append(values, t.element(offset)) })
 	return values
@@ -45,11 +45,12 @@ func (t *Tensor) Fill(values []float32) { scatter(t.data, t.dtype, values) }
 func (t *Tensor) FillInts(values []int64) { scatter(t.data, t.dtype, values) }
 
 func (t *Tensor) mustHaveData(op string) {
-	if t.Closed() {
-		panic(&Error{Op: op, Msg: t.String(), Hint: "return it from the scope, or keep(x) it there"})
+	if end := t.ending(); end != nil {
+		panic(&Error{Op: op, Msg: t.String(), Hint: end.hint("x")})
 	}
 	if t.meta {
-		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run"})
+		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run",
+			Hint: "check(fn) computes nothing, so call fn itself: fn()"})
 	}
 }
 

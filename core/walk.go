@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -256,13 +257,25 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 		spread[float64](p, y)
 	case dtype.F16:
 		d := unsafe.Slice((*uint16)(p), len(y))
+		if y, ok := any(y).([]float32); ok {
+			for i, v := range y {
+				d[i] = dtype.F32ToF16(v)
+			}
+			return
+		}
 		for i, v := range y {
-			d[i] = dtype.F32ToF16(float32(v))
+			d[i] = dtype.F32ToF16(roundToOdd(float64(v)))
 		}
 	case dtype.BF16:
 		d := unsafe.Slice((*uint16)(p), len(y))
+		if y, ok := any(y).([]float32); ok {
+			for i, v := range y {
+				d[i] = dtype.F32ToBF16(v)
+			}
+			return
+		}
 		for i, v := range y {
-			d[i] = dtype.F32ToBF16(float32(v))
+			d[i] = dtype.F32ToBF16(roundToOdd(float64(v)))
 		}
 	case dtype.I8:
 		spread[int8](p, y)
@@ -280,6 +293,20 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 			d[i] = v != 0
 		}
 	}
+}
+
+// roundToOdd is v as f32: where that is not exact, the one of the two neighbours whose last bit is 1. Rounding
+// the result to a half then gives what rounding v once would (Boldo and Melquiond 2008).
+func roundToOdd(v float64) float32 {
+	f := float32(v)
+	if float64(f) == v || f != f {
+		return f
+	}
+	bits := math.Float32bits(f)
+	if math.Abs(float64(f)) > math.Abs(v) {
+		bits--
+	}
+	return math.Float32frombits(bits | 1)
 }
 
 func spread[T float32 | float64 | int8 | uint8 | int16 | int32 | int64, C number](p unsafe.Pointer, y []C) {

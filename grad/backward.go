@@ -22,8 +22,8 @@ type Mode struct {
 // respect to it. seeds are the gradients with respect to the outputs, of their axes, sizes and dtypes; a nil
 // one, or none at all, stands for 1, and its output must be a scalar.
 //
-// Misuse panics with a *core.Error before any gradient has changed. A walk that is stopped midway leaves the
-// gradients incomplete.
+// Misuse panics with a *core.Error, before any gradient has changed unless an operation lacks the gradient for one of
+// its operands only. A walk that is stopped midway leaves the gradients incomplete.
 func Backward(outputs, seeds []*core.Tensor, mode Mode) {
 	w := begin("backward", "loss", outputs, mode)
 	defer w.discard()
@@ -42,15 +42,14 @@ func Gradients(outputs, inputs, seeds []*core.Tensor, mode Mode) []*core.Tensor 
 		targets[x.Origin().Node] = true
 		w.captured[x.Origin()] = nil
 	}
+	w.inputs, w.allowUnused = inputs, mode.AllowUnused
 	w.run(seeds, func(n *core.Node) bool { return targets[n] })
 	results := make([]*core.Tensor, len(inputs))
 	for i, x := range inputs {
 		t := w.captured[x.Origin()]
-		if t == nil && !mode.AllowUnused {
-			panic(w.error(fmt.Sprintf("the outputs do not depend on inputs[%d], %s", i, x.Shape()),
-				"pass allow_unused=True to get None for it"))
-		}
-		if t != nil {
+		if t == nil {
+			w.unused(i)
+		} else {
 			results[i] = t.Alias()
 			w.env.Own(results[i])
 		}
@@ -60,21 +59,26 @@ func Gradients(outputs, inputs, seeds []*core.Tensor, mode Mode) []*core.Tensor 
 
 // walk is one pass over a graph.
 type walk struct {
-	op, what string // for messages: the call and an output
-	mode     Mode
-	env      *core.Env
-	outputs  []*core.Tensor
-	tasks    map[*core.Node]*task
-	order    []*task                    // those on a way to a target, producers before consumers
-	captured map[core.Edge]*core.Tensor // of Gradients: what came to the inputs
+	op, what    string // for messages: the call and an output
+	retain      bool
+	create      bool
+	allowUnused bool
+	env         *core.Env
+	outputs     []*core.Tensor
+	inputs      []*core.Tensor // of Gradients
+	tasks       map[*core.Node]*task
+	order       []*task                    // those on a way to a target, producers before consumers
+	captured    map[core.Edge]*core.Tensor // of Gradients: what came to the inputs
 }
 
 func begin(op, what string, outputs []*core.Tensor, mode Mode) *walk {
-	w := &walk{op: op, what: what, mode: mode, outputs: outputs, tasks: map[*core.Node]*task{}}
+	w := &walk{op: op, what: what, create: mode.CreateGraph, outputs: outputs, tasks: map[*core.Node]*task{}}
 	if len(outputs) == 0 {
 		panic(w.error("got no outputs", ""))
 	}
 	w.env = outputs[0].Env()
+	// A shape-only run may meet a graph with data, which it leaves as it is.
+	w.retain = mode.RetainGraph || mode.CreateGraph || w.env.IsShapeOnly()
 	for _, y := range outputs {
 		w.mustTrack(what, y)
 		if y.Env() != w.env {
@@ -90,7 +94,7 @@ func (w *walk) error(msg, hint string) *core.Error {
 
 func (w *walk) mustTrack(what string, t *core.Tensor) {
 	if t.Closed() {
-		panic(w.error(what+", "+t.String(), "return it from the scope, or keep(x) it there"))
+		panic(w.error(what+", "+t.String(), "return it, or keep it where it was made: keep(x)"))
 	}
 	if !t.Tracked() {
 		panic(w.error(fmt.Sprintf("%s, %s, depends on no variable", what, t.Shape()),
@@ -98,9 +102,17 @@ func (w *walk) mustTrack(what string, t *core.Tensor) {
 	}
 }
 
+// unused complains about an input on which no output depends.
+func (w *walk) unused(i int) {
+	if !w.allowUnused {
+		panic(w.error(fmt.Sprintf("the outputs do not depend on inputs[%d], %s", i, w.inputs[i].Shape()),
+			"pass allow_unused=True to get None for it: grad(outputs, inputs, allow_unused=True)"))
+	}
+}
+
 // run walks from the outputs to the nodes that target picks.
 func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
-	w.env.Record(w.mode.CreateGraph, func() {
+	w.env.Record(w.create, func() {
 		w.prepare(seeds, target)
 		for n := len(w.order) - 1; n >= 0; n-- {
 			w.fire(w.order[n])
@@ -114,6 +126,11 @@ func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
 func (w *walk) prepare(seeds []*core.Tensor, target func(*core.Node) bool) {
 	for _, y := range w.outputs {
 		w.search(y.Origin().Node, target)
+	}
+	for i, x := range w.inputs {
+		if w.tasks[x.Origin().Node] == nil {
+			w.unused(i)
+		}
 	}
 	roots := w.connect()
 	w.tasks = nil
@@ -179,7 +196,7 @@ func (w *walk) fire(t *task) {
 	}
 	if t.passes {
 		w.pass(t)
-		if !w.mode.RetainGraph && !w.mode.CreateGraph {
+		if !w.retain {
 			t.node.Spend()
 		}
 	}
@@ -197,10 +214,7 @@ func (w *walk) accumulate(v *core.Variable, g *core.Tensor) {
 		}
 		return g
 	})
-	if v.Grad != nil {
-		v.Grad.Free()
-	}
-	v.Grad = total
+	w.env.SetGrad(v, total)
 }
 
 // pass asks the node for the gradients with respect to its operands and sends them to their producers.
@@ -219,7 +233,7 @@ func (w *walk) pass(t *task) {
 		}
 		s := w.env.Open()
 		defer s.Close()
-		copy(grads, t.node.Apply(t.sums, want, w.mode.CreateGraph, differentiate))
+		copy(grads, t.node.Apply(t.sums, want, w.create, differentiate))
 	}
 	for i, e := range t.edges {
 		switch {

@@ -49,8 +49,8 @@ func TestSession(t *testing.T) {
 		{"ends within a block", []string{"for i in [7]:", "    print(i)"}, "7\n", ""},
 		{"help", []string{"def f(x):", "    'Doubles.'", "    return 2 * x", "", "?f", "f?", " ? f ", "x = 1 # ?"},
 			strings.Repeat("f(x)\n\nDoubles.\n", 3), ""},
-		{"help on an operation", []string{"?print"}, "print(*args, sep=\" \", end=\"\\n\"): the arguments as text with " +
-			"sep between them and\nend behind.\n", ""},
+		{"help on a builtin", []string{"?print"}, "print(*args, sep=\" \", end=\"\\n\"): the arguments as text " +
+			"with sep between them and\nend behind.\n", ""},
 		{"Ctrl-C clears the block", []string{"def f():", "    return 1^C", "2"}, "2\n", ""},
 		{"Ctrl-C twice", []string{"^C", "^C", "1"}, "1\n", "(Ctrl-D leaves)\n"},
 		{"Ctrl-C after typing", []string{"^C", "x^C", "^C", "1"}, "1\n", ""},
@@ -178,7 +178,7 @@ func TestQuestions(t *testing.T) {
 	if !strings.HasPrefix(out, `help("softmax") explains a name`) {
 		t.Errorf("? printed %q, want what help() prints", out)
 	}
-	if want := "undefined: sofmax (did you mean softmax?)"; !strings.Contains(errs, want) {
+	if want := "undefined: sofmax; did you mean softmax?"; !strings.Contains(errs, want) {
 		t.Errorf("errors %q, want %q", errs, want)
 	}
 }

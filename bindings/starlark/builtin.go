@@ -1,7 +1,10 @@
 package starlark
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -39,7 +42,7 @@ func (f *opFunc) Hash() (uint32, error) { return star.String(f.info.Name).Hash()
 func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	env := interpOf(t).env
-	c := call{info: f.info, op: f.info.New(), env: env}
+	c := call{info: f.info, op: f.info.New(), env: env, self: f.self != nil, args: args, kwargs: kwargs}
 	if f.self != nil {
 		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
 		c.next, c.given = 1, 1
@@ -72,10 +75,21 @@ type call struct {
 	env   *core.Env
 	next  int    // the field of the next positional argument
 	given uint64 // bit i: field i has been given
+
+	self    bool // the first field has been given by the method's receiver
+	args    star.Tuple
+	kwargs  []star.Tuple
+	probing bool // errors are not looked at
 }
 
-func (c *call) fail(msg, hint string) error {
-	return &core.Error{Op: c.info.Name, Msg: msg, Hint: hint}
+var errProbe = errors.New("does not fit")
+
+// fail is an error with a hint how to write the call.
+func (c *call) fail(msg string) error {
+	if c.probing {
+		return errProbe
+	}
+	return c.info.Misuse(c.op, msg, c.hint())
 }
 
 // usage is the call as a script writes it, for hints.
@@ -95,7 +109,7 @@ func (c *call) usage() string {
 		case f.Rest:
 			parts = append(parts, `new="axis axis", …`)
 		case f.Default != "":
-			parts = append(parts, f.Name+"="+f.Default)
+			parts = append(parts, f.Name+"="+defaultText(f))
 		case f.Optional:
 			parts = append(parts, "["+f.Name+"]")
 		default:
@@ -108,29 +122,25 @@ func (c *call) usage() string {
 	return c.info.Name + "(" + strings.Join(parts, ", ") + ")"
 }
 
+// defaultText is an argument's default as a script writes it.
+func defaultText(f *core.Field) string {
+	switch f.Kind {
+	case core.KindBool:
+		return strings.ToUpper(f.Default[:1]) + f.Default[1:]
+	case core.KindAxis, core.KindAxes, core.KindEnum, core.KindDType:
+		return strconv.Quote(f.Default)
+	}
+	return f.Default
+}
+
 // positional fills fields in order. Where tensors or axis names are listed, the arguments that
 // follow belong to the list too.
 func (c *call) positional(args star.Tuple) error {
 	for i := 0; i < len(args); {
 		if c.next >= len(c.info.Fields) {
-			return c.fail(fmt.Sprintf("got %d positional arguments too many", len(args)-i), c.usage())
+			return c.fail(fmt.Sprintf("got %d arguments too many, want %s", len(args)-i, c.usage()))
 		}
-		f := &c.info.Fields[c.next]
-		n := 1
-		switch f.Kind {
-		case core.KindTensors:
-			for i+n < len(args) && isTensor(args[i]) && isTensor(args[i+n]) {
-				n++
-			}
-		case core.KindAxes:
-			for i+n < len(args) && isString(args[i]) && isString(args[i+n]) && !c.wordNext() {
-				n++
-			}
-		}
-		v := args[i]
-		if n > 1 {
-			v = star.Tuple(args[i : i+n])
-		}
+		v, n := c.group(i)
 		if err := c.set(c.next, v); err != nil {
 			return err
 		}
@@ -138,6 +148,26 @@ func (c *call) positional(args star.Tuple) error {
 		c.next++
 	}
 	return nil
+}
+
+// group is the value that positional argument i begins and of how many arguments it is made.
+func (c *call) group(i int) (v star.Value, n int) {
+	args := c.args
+	n = 1
+	switch c.info.Fields[c.next].Kind {
+	case core.KindTensors:
+		for i+n < len(args) && isTensor(args[i]) && isTensor(args[i+n]) {
+			n++
+		}
+	case core.KindAxes:
+		for i+n < len(args) && isString(args[i]) && isString(args[i+n]) && !c.wordNext() {
+			n++
+		}
+	}
+	if n > 1 {
+		return args[i : i+n], n
+	}
+	return args[i], 1
 }
 
 // wordNext tells whether the field after the next one takes a string, so that a string following
@@ -159,19 +189,18 @@ func isString(v star.Value) bool { _, ok := v.(star.String); return ok }
 // keywords fills fields by name; what names no field goes to the field that takes the rest. A
 // reserved word is written with one underscore behind it.
 func (c *call) keywords(kwargs []star.Tuple) error {
-	rest := -1
-	for i := range c.info.Fields {
-		if c.info.Fields[i].Rest {
-			rest = i
-		}
-	}
+	rest := c.rest()
 	var names []string
 	var values []star.Value
 	for _, kw := range kwargs {
 		name, v := string(kw[0].(star.String)), kw[1]
-		if i := c.field(name); i >= 0 && i != rest {
-			if c.given&(1<<i) != 0 {
-				return c.fail(fmt.Sprintf("got %s twice, by position and by keyword", name), c.usage())
+		i := c.field(name)
+		given := i >= 0 && c.given&(1<<i) != 0
+		// An operand that is there already leaves its name to an axis: image.slice(x=(0, 8)).
+		toAxis := given && rest >= 0 && c.info.Fields[i].Kind == core.KindTensor
+		if i >= 0 && i != rest && !toAxis {
+			if given {
+				return c.fail(fmt.Sprintf("got %s twice, by position and by keyword", name))
 			}
 			if err := c.set(i, v); err != nil {
 				return err
@@ -179,7 +208,7 @@ func (c *call) keywords(kwargs []star.Tuple) error {
 			continue
 		}
 		if rest < 0 {
-			return c.unknown(name)
+			return c.fail(fmt.Sprintf("got an unknown keyword %s, want %s", name, c.usage()))
 		}
 		if word, ok := strings.CutSuffix(name, "_"); ok && core.Reserved(word) {
 			name = word
@@ -190,14 +219,19 @@ func (c *call) keywords(kwargs []star.Tuple) error {
 		return nil
 	}
 	if c.given&(1<<rest) != 0 {
-		return c.fail("got axes both in a dict and by keyword", "use one of the two")
+		return c.fail("got axes both in a dict and by keyword, want one of the two")
 	}
 	keys, err := axis.Of(names...)
 	if err != nil {
-		return c.fail(err.Error(), "")
+		return c.fail(err.Error())
 	}
 	c.given |= 1 << rest
 	return c.setMap(&c.info.Fields[rest], keys, values)
+}
+
+// rest is the field that takes the keywords that name no other; -1 if there is none.
+func (c *call) rest() int {
+	return slices.IndexFunc(c.info.Fields, func(f core.Field) bool { return f.Rest })
 }
 
 func (c *call) field(name string) int {
@@ -209,26 +243,12 @@ func (c *call) field(name string) int {
 	return -1
 }
 
-func (c *call) unknown(name string) error {
-	names := make([]string, 0, len(c.info.Fields))
-	for i := range c.info.Fields {
-		names = append(names, c.info.Fields[i].Name)
-	}
-	hint := c.usage()
-	if l, err := axis.Of(names...); err == nil {
-		if near := l.Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %s=? %s", near, hint)
-		}
-	}
-	return c.fail(fmt.Sprintf("got an unknown keyword %s", name), hint)
-}
-
 // complete insists that every argument without a default was given.
 func (c *call) complete() error {
 	for i := range c.info.Fields {
 		f := &c.info.Fields[i]
 		if c.given&(1<<i) == 0 && !f.Optional && !f.Rest {
-			return c.fail("got no "+f.Name, c.usage())
+			return c.fail("got no " + f.Name + ", want " + c.usage())
 		}
 	}
 	return nil
@@ -251,11 +271,14 @@ func (c *call) set(i int, v star.Value) error {
 	case core.KindAxis:
 		var s string
 		s, ok = star.AsString(v)
+		if ok && !axis.Valid(s) {
+			return c.fail(fmt.Sprintf("%s: got %q, want one axis name", f.Name, s))
+		}
 		*(*core.Axis)(p) = core.Axis(s)
 	case core.KindAxes:
 		l, err := axisNames(v)
 		if err != nil {
-			return c.fail(f.Name+": "+err.Error(), c.usage())
+			return c.fail(f.Name + ": " + err.Error())
 		}
 		*(*core.Axes)(p) = l
 	case core.KindInt:
@@ -275,19 +298,19 @@ func (c *call) set(i int, v star.Value) error {
 	case core.KindDType:
 		s, _ := star.AsString(v)
 		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
-			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")), "")
+			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")))
 		}
 	case core.KindNested:
 		n, err := nested(v)
 		if err != nil {
-			return c.fail(f.Name+": "+err.Error(), `as in tensor([[1, 2], [3, 4]], "row col")`)
+			return c.fail(f.Name + ": " + err.Error())
 		}
 		*(*core.Nested)(p) = n
 	default:
 		return c.setDict(f, v)
 	}
 	if !ok {
-		return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]), c.usage())
+		return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]))
 	}
 	return nil
 }
@@ -312,7 +335,7 @@ func (c *call) setTensor(f *core.Field, p unsafe.Pointer, v star.Value) error {
 	if f.Number {
 		n, err := operand(c.env, v)
 		if err != nil {
-			return c.fail(f.Name+": "+err.Error(), "")
+			return c.fail(f.Name + ": " + err.Error())
 		}
 		if n != nil {
 			*(**core.Tensor)(p) = n
@@ -320,7 +343,7 @@ func (c *call) setTensor(f *core.Field, p unsafe.Pointer, v star.Value) error {
 		}
 		want += " or a number"
 	}
-	return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), want), c.usage())
+	return c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), want))
 }
 
 func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
@@ -330,13 +353,13 @@ func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
 	}
 	seq, ok := v.(star.Iterable)
 	if !ok {
-		return c.fail(fmt.Sprintf("%s: got %s, want a list of tensors", f.Name, v.Type()), c.usage())
+		return c.fail(fmt.Sprintf("%s: got %s, want a list of tensors", f.Name, v.Type()))
 	}
 	var list []*core.Tensor
 	for item := range star.Elements(seq) {
 		t, ok := item.(Tensor)
 		if !ok {
-			return c.fail(fmt.Sprintf("%s: got %s in the list, want tensors", f.Name, item.Type()), c.usage())
+			return c.fail(fmt.Sprintf("%s: got %s in the list, want tensors", f.Name, item.Type()))
 		}
 		list = append(list, t.Tensor)
 	}
@@ -352,5 +375,5 @@ func (c *call) setEnum(f *core.Field, p unsafe.Pointer, v star.Value) error {
 			return nil
 		}
 	}
-	return c.fail(fmt.Sprintf("%s: got %s, want one of %s", f.Name, v, strings.Join(f.Enum, ", ")), "")
+	return c.fail(fmt.Sprintf("%s: got %s, want one of %s", f.Name, v, strings.Join(f.Enum, ", ")))
 }

@@ -29,7 +29,8 @@ type paths struct {
 // fn being called for each), loops twice. It returns what the last way returned.
 func checkShapes(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if len(args) == 0 {
-		return nil, &core.Error{Op: b.Name(), Msg: "got no function", Hint: "check(fn, *args)"}
+		return nil, &core.Error{Op: b.Name(), Msg: "got no function, want check(fn, *args)",
+			Hint: "as in: check(lambda: zeros(row=2))"}
 	}
 	it := interpOf(t)
 	if it.paths != nil {
@@ -89,7 +90,7 @@ func (u unknown) HoldsNothing() {}
 func (u unknown) Condition(string) (bool, error) { return u.it.paths.choose(u.it.where()), nil }
 
 // Compare is unknown.
-func (u unknown) Compare(string, star.Value) (star.Value, error) { return u, nil }
+func (u unknown) Compare(string, star.Value, bool) (star.Value, error) { return u, nil }
 
 // CompareSameType is for sorting two unknowns, and for < between them.
 func (u unknown) CompareSameType(syntax.Token, star.Value, int) (bool, error) {

@@ -58,8 +58,9 @@ func TestInterpretersShareWeights(t *testing.T) {
 					it := New(Config{Stdout: io.Discard, MaxSteps: 1e7})
 					defer it.Close()
 					it.Predeclare("w", w)
-					it.Predeclare("crash", star.NewBuiltin("crash", func(*star.Thread, *star.Builtin, star.Tuple, []star.Tuple) (
-						star.Value, error) {
+					it.Predeclare("crash", star.NewBuiltin("crash", func(
+						*star.Thread, *star.Builtin, star.Tuple, []star.Tuple,
+					) (star.Value, error) {
 						panic("on purpose")
 					}))
 					for turn := range 6 {
@@ -120,7 +121,8 @@ func TestInterpretersLeakNothing(t *testing.T) {
 		for range turns {
 			it := New(Config{Stdout: io.Discard})
 			it.Predeclare("w", w)
-			src := strings.ReplaceAll("x_N = ones(axis_N=1000, other=3)\nkept = [x_N.sum(\"axis_N\") + i for i in range(3)]\n"+
+			src := strings.ReplaceAll("x_N = ones(axis_N=1000, other=3)\n"+
+				"kept = [x_N.sum(\"axis_N\") + i for i in range(3)]\n"+
 				"y = w.sum(\"in\")\n", "N", fmt.Sprint(made))
 			made++
 			if err := it.RunSource(context.Background(), "script", []byte(src)); err != nil {

@@ -23,19 +23,19 @@ func (c *call) setDict(f *core.Field, v star.Value) error {
 func (c *call) items(f *core.Field, v star.Value) (*axis.List, []star.Value, error) {
 	d, ok := v.(star.IterableMapping)
 	if !ok {
-		return nil, nil, c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]), c.usage())
+		return nil, nil, c.fail(fmt.Sprintf("%s: got %s, want %s", f.Name, v.Type(), kindText[f.Kind]))
 	}
 	items := d.Items()
 	names, values := make([]string, len(items)), make([]star.Value, len(items))
 	for i, item := range items {
 		if names[i], ok = star.AsString(item[0]); !ok {
-			return nil, nil, c.fail(fmt.Sprintf("%s: got the key %s, want axis names", f.Name, item[0]), "")
+			return nil, nil, c.fail(fmt.Sprintf("%s: got the key %s, want axis names", f.Name, item[0]))
 		}
 		values[i] = item[1]
 	}
 	keys, err := axis.Of(names...)
 	if err != nil {
-		return nil, nil, c.fail(f.Name+": "+err.Error(), "")
+		return nil, nil, c.fail(f.Name + ": " + err.Error())
 	}
 	return keys, values, nil
 }
@@ -71,7 +71,7 @@ func (c *call) setPerAxis(f *core.Field, v star.Value) error {
 	if _, ok := v.(star.Int); ok {
 		n, err := size(v)
 		if err != nil {
-			return c.fail(f.Name+": "+err.Error(), c.usage())
+			return c.fail(f.Name + ": " + err.Error())
 		}
 		*p = core.Every(n)
 		return nil
@@ -118,7 +118,7 @@ func setEach[V any](
 	for i, v := range values {
 		var err error
 		if m.Values[i], err = convert(v); err != nil {
-			return c.fail(keys.At(i)+": "+err.Error(), c.usage())
+			return c.fail(keys.At(i) + ": " + err.Error())
 		}
 	}
 	*(*core.Map[V])(p) = m
@@ -158,8 +158,11 @@ func sliceRange(v star.Value) (core.Range, error) {
 	return core.Range{Start: parts[0], Stop: parts[1], Step: parts[2]}, nil
 }
 
-// nested flattens numbers in lists, which must be as long as one another on every level.
+// nested flattens numbers in lists, which must be as long as one another on every level; bytes are numbers too.
 func nested(v star.Value) (core.Nested, error) {
+	if text, ok := v.(star.Bytes); ok {
+		return core.Nested{Sizes: []int{len(text)}, Bytes: []byte(text)}, nil
+	}
 	b := nest{ints: true, bools: true}
 	if err := b.level(v, 0); err != nil {
 		return core.Nested{}, err

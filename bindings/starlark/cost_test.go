@@ -20,7 +20,8 @@ func BenchmarkScript(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			it := New(Config{Stdout: io.Discard})
 			defer it.Close()
-			src := fmt.Sprintf("def main(n):\n    %s\n    for i in range(n):\n        %s\nscope(main, %d)\n", c.setup, c.body, b.N)
+			src := fmt.Sprintf("def main(n):\n    %s\n    for i in range(n):\n        %s\nscope(main, %d)\n",
+				c.setup, c.body, b.N)
 			b.ResetTimer()
 			if err := it.RunSource(context.Background(), "bench", []byte(src)); err != nil {
 				b.Fatal(err)

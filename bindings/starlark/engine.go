@@ -14,17 +14,28 @@ import (
 func (it *Interp) attach() {
 	it.env = core.NewEnv(it.cfg.MemLimit, it.cfg.Threads)
 	it.env.Where = it.where
+	it.env.NameOf = it.operandName
 	it.OnCancel(it.env.Control.Stop, it.env.Control.Reset)
 	for _, info := range core.All() {
 		it.Predeclare(info.Name, &opFunc{info: info})
 	}
+	it.Predeclare("backward", star.NewBuiltin("backward", backward))
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
+	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
+	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
+	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))
+	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
+	it.Predeclare("progress", star.NewBuiltin("progress", progress))
+	it.Predeclare("save_npy", star.NewBuiltin("save_npy", saveNpy))
+	it.Predeclare("save_npz", star.NewBuiltin("save_npz", saveNpz))
 	it.Predeclare("scoped", star.NewBuiltin("scoped", scoped))
+	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
 	it.Predeclare("scope", star.NewBuiltin("scope", scope))
+	it.Predeclare("variable", star.NewBuiltin("variable", variable))
 }
 
 // where is the place of the call or operator that the script is executing.
@@ -66,9 +77,10 @@ func (it *Interp) Call(ctx context.Context, fn star.Value, args star.Tuple) (v s
 	return v, err
 }
 
-// UseFiles changes where files are opened from now on, and forgets the modules that came from there.
+// UseFiles changes where files are opened from now on, where nothing is saved, and forgets the modules that came from
+// there.
 func (it *Interp) UseFiles(open func(name string) (fs.File, error)) {
-	it.cfg.Open = open
+	it.cfg.Open, it.cfg.Save = open, nil
 	maps.DeleteFunc(it.modules, func(name string, _ star.StringDict) bool {
 		root, _ := builtinRoot(name)
 		return root == ""

@@ -46,7 +46,8 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	}{{"temperature", temperature, &s.Temperature}, {"top_p", topP, &s.TopP}, {"min_p", minP, &s.MinP}} {
 		var ok bool
 		if *f.to, ok = star.AsFloat(f.from); !ok {
-			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s: got %s, want a number", f.name, f.from.Type())}
+			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s: got %s, want a number", f.name, f.from.Type()),
+				Hint: fmt.Sprintf("as in: m.generate(\"once\", %s=0.5)", f.name)}
 		}
 	}
 	if g.stop, err = stopTexts(stop); err != nil {
@@ -57,6 +58,9 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	}
 	return g, nil
 }
+
+// wantStop is how texts to stop before are given.
+const wantStop = `as in: m.generate("once", stop=["the end"])`
 
 // stopTexts is a text or a list of texts.
 func stopTexts(v star.Value) ([]string, error) {
@@ -69,16 +73,18 @@ func stopTexts(v star.Value) ([]string, error) {
 		for item := range star.Elements(v) {
 			s, ok := star.AsString(item)
 			if !ok {
-				return nil, &core.Error{Op: "generate", Msg: "stop: got " + item.Type() + " in the list, want texts"}
+				return nil, &core.Error{Op: "generate", Msg: "stop: got " + item.Type() + " in the list, want texts",
+					Hint: wantStop}
 			}
 			texts = append(texts, s)
 		}
 	default:
-		return nil, &core.Error{Op: "generate", Msg: "stop: got " + v.Type() + ", want a text or a list of texts"}
+		return nil, &core.Error{Op: "generate", Msg: "stop: got " + v.Type() + ", want a text or a list of texts",
+			Hint: wantStop}
 	}
 	for _, s := range texts {
 		if s == "" {
-			return nil, &core.Error{Op: "generate", Msg: "stop: got an empty text", Hint: "leave it out"}
+			return nil, &core.Error{Op: "generate", Msg: "stop: got an empty text", Hint: wantStop}
 		}
 	}
 	return texts, nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/fucina-go/fucina/core/axis"
 )
 
 // This file answers habits brought from Python and NumPy with the way to do it here.
@@ -20,7 +22,6 @@ func spot(msg, code, say string) habit {
 }
 
 const (
-	namesAxis  = `there are no positions of axes; name the axis: x.slice(seq=(1, 5)), x.at(seq=-1)`
 	sayCatch   = `there is no try; use r = catch(fn, x) and look at r.error and r.value`
 	sayLoad    = `there is no import; use load("@stdlib//nn.star", "nn"); tensors, json and math are built in`
 	sayOuter   = `a function cannot assign an outer variable; return the value, or keep it in a list, dict or struct`
@@ -31,12 +32,13 @@ const (
 // syntaxHabits are tried in order on a syntax error; the answer replaces the parser's message.
 var syntaxHabits = []habit{
 	spot(``, `^\s*‸@\w`, `there are no decorators; write f = decorator(f) below the def`),
-	spot(``, `([\w.]+)\s*‸@=\s*([\w.]+)`, `there is no @=; use $1 = $1.dot($2, "axis")`),
-	spot(``, `([\w.]+)\s*‸@\s*([\w.]+)`, `there is no @; use $1.dot($2, "axis") with the axis to sum over`),
-	spot(``, `‸@`, `there is no @; use x.dot(w, "axis") with the axis to sum over`),
+	spot(``, `([\w.]+)\s*‸@=\s*([\w.]+)`, `there is no @=; say which axis to sum over: $1 = $1.dot($2, $1.axes[-1])`),
+	spot(``, `([\w.]+)\s*‸@\s*([\w.]+)`, `there is no @; say which axis to sum over: $1.dot($2, $1.axes[-1])`),
+	spot(``, `‸@`, `there is no @; say which axis to sum over: x.dot(w, x.axes[-1])`),
 	spot(``, `[{,]\s*‸\*\*`, `there is no ** in a dict; use a | b`),
-	spot(``, `([\w.]+)\s*‸\*\*=?\s*([\w.]+)`, `there is no **; use $1.pow($2), or pow($1, $2) for numbers`),
-	spot(``, `‸\*\*`, `there is no **; use x.pow(2), or pow(x, 2) for numbers`),
+	spot(``, `([\w.]+)\s*‸\*\*=\s*([\w.]+)`, `there is no **=; use $1 = pow($1, $2)`),
+	spot(``, `([\w.]+)\s*‸\*\*\s*([\w.]+)`, `there is no **; use pow($1, $2)`),
+	spot(``, `‸\*\*`, `there is no **; use pow(x, 2)`),
 	spot(`want primary`, `[[,=(]\s*‸\*|^\s*‸\*`, sayNoStar),
 
 	spot(``, `‸with\b`, `there is no with; use scope(fn), which frees what fn made and returns its result`),
@@ -55,9 +57,8 @@ var syntaxHabits = []habit{
 	spot(``, `^\s*match\s.*‸`, `there is no match; use if, elif and else`),
 	spot(``, `\bprint\s+‸`, `print is a function; use print(x)`),
 
-	spot(`got ','`, `\[[^][]*:[^][]*‸,`, namesAxis),
-	spot(`got ','`, `\[\s*‸,|\[:\s*‸,`, namesAxis),
-	spot(``, `\[\.*‸\.`, namesAxis),
+	spot(`does not associate`, `([\w.]+)\s*([<>]=?)\s*([\w.]+)\s*‸([<>]=?)\s*([\w.]+)`,
+		`comparisons do not chain; use $1 $2 $3 and $3 $4 $5`),
 	spot(`does not associate`, ``, `comparisons do not chain; use a < x and x < b`),
 
 	spot(``, `(\w+)\s*‸:=`, `there is no :=; assign $1 on a line of its own`),
@@ -93,15 +94,59 @@ func syntaxHabit(msg, before, after string) string {
 	if m := fString.FindStringSubmatch(line); m != nil {
 		return "there are no f-strings; use " + formatCall(m[2])
 	}
-	for _, h := range syntaxHabits {
-		if !h.msg.MatchString(msg) {
-			continue
-		}
-		if at := h.code.FindStringSubmatchIndex(line); at != nil {
-			return string(h.code.ExpandString(nil, h.say, line, at))
-		}
+	if m := subscript.FindStringSubmatch(line); m != nil {
+		return "axes have no positions; name the axis: " + byAxis(m[1], strings.ReplaceAll(m[2], "‸", ""))
+	}
+	if answer := answerOf(syntaxHabits, msg, line); answer != "" {
+		return answer
 	}
 	return msg
+}
+
+// subscript matches one with a comma or an ellipsis that begins or goes on wrongly at ‸.
+var subscript = regexp.MustCompile(`([\w.]+)\[([^][‸]*(?:[:.][^][‸]*‸,|‸,|\.*‸\.)[^][]*)`)
+
+// byAxis writes x[parts], where parts are as NumPy takes them, with slice and at.
+func byAxis(x, parts string) string {
+	var slices, places []string
+	rest := strings.Split(parts, ",")
+	for k, part := range rest {
+		part = strings.TrimSpace(part)
+		axis := fmt.Sprintf("%s.axes[%d]", x, k)
+		if i := strings.Index(parts, "..."); i >= 0 && i < strings.LastIndex(parts, part) {
+			axis = fmt.Sprintf("%s.axes[%d]", x, k-len(rest))
+		}
+		lo, hi, isRange := strings.Cut(part, ":")
+		switch {
+		case part == "" || part == "..." || part == ":" || part == "None":
+		case isRange:
+			hi, step, _ := strings.Cut(hi, ":")
+			slices = append(slices, axis+": "+rangeOf(lo, hi, step))
+		default:
+			places = append(places, axis+": "+part)
+		}
+	}
+	code := x
+	if len(slices) > 0 {
+		code += ".slice({" + strings.Join(slices, ", ") + "})"
+	}
+	if len(places) > 0 {
+		code += ".at({" + strings.Join(places, ", ") + "})"
+	}
+	return code
+}
+
+// rangeOf is the bounds of a slice as the operation slice takes them.
+func rangeOf(bounds ...string) string {
+	for i, b := range bounds {
+		if bounds[i] = strings.TrimSpace(b); bounds[i] == "" {
+			bounds[i] = "None"
+		}
+	}
+	if len(bounds) == 3 && bounds[2] == "None" {
+		bounds = bounds[:2]
+	}
+	return "(" + strings.Join(bounds, ", ") + ")"
 }
 
 var (
@@ -124,6 +169,8 @@ func formatCall(code string) string {
 	}
 	return fmt.Sprintf("fmt(%s%s)", format, &args)
 }
+
+const builtIn = `tensors are built in, as in: zeros(row=2, col=3)`
 
 // undefinedHabits answer names of Python's that do not exist.
 var undefinedHabits = map[string]string{
@@ -148,28 +195,48 @@ var undefinedHabits = map[string]string{
 	"false":      `use False`,
 	"null":       `use None`,
 	"nil":        `use None`,
-	"np":         `tensors are built in: zeros(batch=2), x.dot(w, "axis")`,
-	"numpy":      `tensors are built in: zeros(batch=2), x.dot(w, "axis")`,
-	"torch":      `tensors are built in: zeros(batch=2), x.dot(w, "axis")`,
-	"jnp":        `tensors are built in: zeros(batch=2), x.dot(w, "axis")`,
+	"np":         builtIn,
+	"numpy":      builtIn,
+	"torch":      builtIn,
+	"jnp":        builtIn,
 }
 
-// resolveHint adds what to do about an error of the resolver; names are those that could be meant.
-func resolveHint(msg string, names []string) string {
+// sliceAssigned matches an assignment to a slice.
+var sliceAssigned = regexp.MustCompile(`([\w.]+)\[([^\]\[:]*):([^\]\[:]*):?([^\]\[:]*)\]\s*=\s*([^#]+)`)
+
+// resolveHint adds what to do about an error of the resolver on the given line; names are those that could be
+// meant.
+func resolveHint(msg, line string, names []string) string {
 	name, undefined := strings.CutPrefix(msg, "undefined: ")
 	switch {
 	case strings.HasSuffix(msg, "can't assign to sliceexpr"):
-		return "cannot assign to a slice; use x.set(v, seq=(1, 5)) for a tensor, or build a new list"
-	case !undefined || strings.Contains(name, "did you mean"):
+		msg = "cannot assign to a slice"
+		if m := sliceAssigned.FindStringSubmatch(line); m != nil {
+			msg += fmt.Sprintf("; for a tensor: %s.set(%s, {%s.axes[0]: %s})", m[1], strings.TrimSpace(m[5]), m[1],
+				rangeOf(m[2], m[3], m[4]))
+		}
 		return msg
+	case !undefined:
+		return msg
+	}
+	if name, near, ok := strings.Cut(name, " (did you mean "); ok {
+		return "undefined: " + name + "; did you mean " + strings.TrimSuffix(near, ")")
 	}
 	if say, ok := undefinedHabits[name]; ok {
 		return msg + "; " + say
 	}
 	if near := nearest(name, names); near != "" {
-		return fmt.Sprintf("%s (did you mean %s?)", msg, near)
+		return fmt.Sprintf("%s; did you mean %s?", msg, near)
 	}
 	return msg
+}
+
+// runtimeAnswers are tried in order on an error at run time; the answer replaces the message.
+var runtimeAnswers = []habit{
+	spot(`^%\w format requires \w+: cannot convert tensor`, `‸%\s*([\w.]+)`,
+		`%: got a tensor, want a number; use fmt("{}", $1)`),
+	spot(`^key `, `([\w.]+)\.shape\s*‸\[\s*(-?\d+)`,
+		`shape: sizes go by axis name, got the place $2; use $1.size($1.axes[$2])`),
 }
 
 // runtimeHabits are tried in order on an error at run time; the answer is added to the message.
@@ -182,49 +249,38 @@ var runtimeHabits = []habit{
 	spot(`frozen`, ``, `what a loaded module made cannot be changed; copy it first`),
 }
 
-// runtimeHint adds what to do about an error at run time on the given line.
-func runtimeHint(msg, line string) string {
-	for _, h := range runtimeHabits {
-		if h.msg.MatchString(msg) && h.code.MatchString(line) {
-			return msg + "; " + h.say
-		}
+// runtimeHint adds what to do about an error at run time between before and after on its line.
+func runtimeHint(msg, before, after string) string {
+	line := before + "‸" + after
+	if answer := answerOf(runtimeAnswers, msg, line); answer != "" {
+		return answer
+	}
+	if more := answerOf(runtimeHabits, msg, line); more != "" {
+		return msg + "; " + more
 	}
 	return msg
 }
 
+// answerOf is what the first of the habits that fits says, or "".
+func answerOf(habits []habit, msg, line string) string {
+	for _, h := range habits {
+		if !h.msg.MatchString(msg) {
+			continue
+		}
+		if at := h.code.FindStringSubmatchIndex(line); at != nil {
+			return string(h.code.ExpandString(nil, h.say, line, at))
+		}
+	}
+	return ""
+}
+
 // nearest returns the one of names that a misspelt name most likely meant, or "".
 func nearest(name string, names []string) string {
-	best, bestDistance := "", 1+len(name)/3
+	best, bestDistance := "", 1+max(1, len(name)/3)
 	for _, candidate := range names {
-		d := editDistance(name, candidate)
-		if 0 < d && d < len(name) && (d < bestDistance || d == bestDistance && best == "") {
+		if d := axis.Distance(name, candidate); 0 < d && d < len(name) && d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}
 	return best
-}
-
-// editDistance counts the insertions, deletions, substitutions and swaps of neighbours that make b of a.
-// It is the optimal string alignment distance.
-func editDistance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			change := 1
-			if a[i] == b[j] {
-				change = 0
-			}
-			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

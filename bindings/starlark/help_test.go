@@ -25,8 +25,8 @@ func helpText(t *testing.T, call string) string {
 
 func TestHelp(t *testing.T) {
 	for _, test := range []struct{ call, want string }{
-		{`help("softmax")`, "x.softmax(axis)\n\n"},
-		{`help(softmax)`, "x.softmax(axis)\n\n"},
+		{`help("softmax")`, "x.softmax(axis, scale=1, [mask])\n\n"},
+		{`help(softmax)`, "x.softmax(axis, scale=1, [mask])\n\n"},
 		{`help("sum")`, "sum(xs, start=0): the elements added up."},
 		{`help(sum)`, "x.sum("},
 		{`help("max")`, "x.max("},

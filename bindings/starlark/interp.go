@@ -41,11 +41,22 @@ type Config struct {
 	// embedder that confines its scripts passes the method of an os.Root.
 	Open func(name string) (fs.File, error)
 
+	// Save writes the file that a script names, all of it or nothing, by what write puts into w. Default: a
+	// temporary file beside it that takes its place at the end; if Open is given, scripts save nothing unless
+	// Save is given too.
+	Save func(name string, write func(w io.Writer) error) error
+
 	// Dir is what "//" means in a load and what relative data paths are relative to. Default ".".
 	Dir string
 
 	// Stdout receives print and write. If it has a Flush method, write calls it. Default os.Stdout.
 	Stdout io.Writer
+
+	// Stderr receives what progress shows. Default os.Stderr.
+	Stderr io.Writer
+
+	// Terminal says that Stderr is a terminal, on which progress draws one line again and again.
+	Terminal bool
 
 	// Args is the list scripts see as args.
 	Args []string
@@ -88,6 +99,9 @@ const threadLocal = "fucina.interp"
 
 // New returns an interpreter with the prelude and no globals.
 func New(cfg Config) *Interp {
+	if cfg.Save == nil && cfg.Open == nil {
+		cfg.Save = saveFile
+	}
 	if cfg.Open == nil {
 		cfg.Open = func(name string) (fs.File, error) { return os.Open(name) }
 	}
@@ -96,6 +110,9 @@ func New(cfg Config) *Interp {
 	}
 	if cfg.Stdout == nil {
 		cfg.Stdout = os.Stdout
+	}
+	if cfg.Stderr == nil {
+		cfg.Stderr = os.Stderr
 	}
 	if cfg.MaxDepth == 0 {
 		cfg.MaxDepth = defaultMaxDepth
@@ -158,12 +175,16 @@ func (it *Interp) Names() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// RunFile runs the script in file, whose path is relative to the current directory, and keeps its globals.
+// RunFile runs the script in file, whose path is relative to the current directory or begins with @stdlib//, and
+// keeps its globals.
 // Every error is an *Error.
 func (it *Interp) RunFile(ctx context.Context, file string) error {
 	return it.run(ctx, func() error {
-		name := path.Clean(filepath.ToSlash(file))
-		src, err := it.readFile(name, "")
+		name := filepath.ToSlash(file)
+		if root, _ := builtinRoot(name); root == "" {
+			name = path.Clean(name)
+		}
+		src, err := it.readFile(name, "", "")
 		if err != nil {
 			return err
 		}

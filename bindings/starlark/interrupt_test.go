@@ -26,10 +26,12 @@ w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
 		"an inner product":       {`x = ones(k=1 << 24, i=20)`, `x.dot(x.rename(i="j"), "k")`},
 		"a softmax of long rows": {`x = ones(row=64, i=1 << 20)`, "[x.softmax(\"i\").free() for _ in range(100)]"},
 		"an attention":           {`x = ones(seq=8192, head=8, head_dim=64)`, `attention(x, x, x)`},
-		"a permuted copy":        {`x = ones(i=4096, j=1 << 15)`, "[x.order(\"j i\").copy().free() for _ in range(100)]"},
-		"an endless loop":        {"", "while True:\n    pass"},
-		"a generation":           {`m = load_model("` + stories + `")`, "for _ in range(1000):\n    list(m.generate(\"Once\", max_tokens=500))"},
-		"a conversion to bool":   {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
+		"a permuted copy": {`x = ones(i=4096, j=1 << 15)`,
+			"[x.order(\"j i\").copy().free() for _ in range(100)]"},
+		"an endless loop": {"", "while True:\n    pass"},
+		"a generation": {`m = load_model("` + stories + `")`,
+			"for _ in range(1000):\n    list(m.generate(\"Once\", max_tokens=500))"},
+		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			it := New(Config{Stdout: io.Discard})
@@ -70,7 +72,8 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	defer it.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	_, err := it.Eval(ctx, "work", "def f():\n    for i in range(1 << 30):\n        x = ones(a=100000).exp()\nscope(f)\n")
+	const work = "def f():\n    for i in range(1 << 30):\n        x = ones(a=100000).exp()\nscope(f)\n"
+	_, err := it.Eval(ctx, "work", work)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

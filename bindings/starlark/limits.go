@@ -176,6 +176,9 @@ func guarded(b *star.Builtin) *star.Builtin {
 				}
 			}
 		}
-		return b.CallInternal(t, args, kwargs)
+		if v, err = b.CallInternal(t, args, kwargs); err != nil && star.Universe.Has(name) {
+			err = forTensors(name, args, err)
+		}
+		return v, err
 	})
 }

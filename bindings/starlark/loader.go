@@ -50,7 +50,7 @@ func (it *Interp) load(t *star.Thread, request string) (star.StringDict, error) 
 		chain := append(slices.Clone(it.loading[i:]), name)
 		return nil, fmt.Errorf("modules load one another in a circle: %s", strings.Join(chain, " → "))
 	}
-	src, err := it.readFile(name, "a path is relative to the file that loads, //a.star to the root")
+	src, err := it.readFile(name, request, "a path is relative to the file that loads, //a.star to the root")
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,9 @@ func (it *Interp) moduleName(from, request string) (string, error) {
 	return builtin + name, nil
 }
 
-// readFile returns the text of the module or script called name; begin is a hint for a missing one.
-func (it *Interp) readFile(name, begin string) (string, error) {
+// readFile returns the text of the module or script called name, which a script writes as said, if one does; begin
+// is a hint for a missing one.
+func (it *Interp) readFile(name, said, begin string) (string, error) {
 	if root, file := builtinRoot(name); root != "" {
 		src, err := builtinRoots[root].ReadFile(file)
 		if err != nil {
@@ -128,12 +129,12 @@ func (it *Interp) readFile(name, begin string) (string, error) {
 	}
 	f, err := it.cfg.Open(name)
 	if err != nil {
-		return "", it.cannotOpen(name, err, begin)
+		return "", it.cannotOpen(name, said, err, begin)
 	}
 	defer f.Close()
 	src, err := io.ReadAll(f)
 	if err != nil {
-		return "", it.cannotOpen(name, err, begin)
+		return "", it.cannotOpen(name, said, err, begin)
 	}
 	return strings.TrimPrefix(string(src), "\ufeff"), nil
 }
@@ -141,7 +142,7 @@ func (it *Interp) readFile(name, begin string) (string, error) {
 func notBuiltIn(root, file string) error {
 	files, _ := fs.Glob(builtinRoots[root], "*.star")
 	if near := nearest(file, files); near != "" {
-		return fmt.Errorf("there is no %s%s; did you mean %s%s?", root, file, root, near)
+		return fmt.Errorf("there is no %s%s; did you mean %q?", root, file, root+near)
 	}
 	return fmt.Errorf("there is no %s%s; there are %s", root, file, strings.Join(files, ", "))
 }

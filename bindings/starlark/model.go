@@ -40,7 +40,7 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	it := interpOf(t)
 	m, err := it.openModel(path)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
-		err = it.cannotOpen(failed.Path, err, "a path is relative to the working directory, not to the script")
+		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
@@ -188,7 +188,7 @@ func (m *Model) ids(op string, list star.Iterable) ([]int32, error) {
 		id, err := star.AsInt32(item)
 		if err != nil || id < 0 || id >= m.tokens.Len() {
 			return nil, &core.Error{Op: op, Msg: fmt.Sprintf("got %s among the token ids", item),
-				Hint: fmt.Sprintf("ids are 0 … %d", m.tokens.Len()-1)}
+				Hint: fmt.Sprintf("ids are 0 … %d, as in: m.%s([1, 2])", m.tokens.Len()-1, op)}
 		}
 		ids = append(ids, int32(id))
 	}
@@ -205,10 +205,11 @@ func (m *Model) prompt(op string, v star.Value) ([]int32, error) {
 	case star.Iterable:
 		ids, err = m.ids(op, v)
 	default:
-		return nil, &core.Error{Op: op, Msg: "prompt: got " + v.Type(), Hint: "want a text or a list of token ids"}
+		return nil, &core.Error{Op: op, Msg: "prompt: got " + v.Type() + ", want a text or a list of token ids",
+			Hint: fmt.Sprintf("as in: m.%s(\"once\")", op)}
 	}
 	if err == nil && len(ids) == 0 {
-		err = &core.Error{Op: op, Msg: "the prompt has no tokens", Hint: "give some text"}
+		err = &core.Error{Op: op, Msg: "the prompt has no tokens", Hint: fmt.Sprintf("as in: m.%s(\"once\")", op)}
 	}
 	return ids, err
 }

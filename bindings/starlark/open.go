@@ -39,13 +39,17 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// cannotOpen makes an openError of what came of opening name. If the file is missing the hint is the name of
-// a file beside it that may have been meant, else where such names begin.
-func (it *Interp) cannotOpen(name string, err error, begin string) error {
+// cannotOpen makes an openError of what came of opening name, which a script writes as said, if one does. If
+// the file is missing the hint is the name of a file beside it that may have been meant, else where such names
+// begin.
+func (it *Interp) cannotOpen(name, said string, err error, begin string) error {
 	e := &openError{name: filepath.ToSlash(name), cause: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		if near := it.nearFile(e.name); near != "" {
 			e.hint = fmt.Sprintf("did you mean %s?", near)
+			if said != "" {
+				e.hint = fmt.Sprintf("did you mean %q?", strings.TrimSuffix(said, path.Base(name))+path.Base(near))
+			}
 		} else if !path.IsAbs(e.name) {
 			e.hint = begin
 		}

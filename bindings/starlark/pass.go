@@ -23,9 +23,15 @@ type Conditioner interface {
 }
 
 // Comparer is implemented by values that comparisons must ask, on either side. op is "==", "<" and so on; for a
-// value on the right of an ordering it is turned round.
+// value on the right of an ordering it is turned round. condition says that the answer is asked for its truth.
 type Comparer interface {
-	Compare(op string, other star.Value) (star.Value, error)
+	Compare(op string, other star.Value, condition bool) (star.Value, error)
+}
+
+// Refuser is implemented by values that are not what Starlark takes for a sequence and can say what to write
+// instead. where is "for", "=" for an assignment to several variables, or "[:]" and the bounds of a slice.
+type Refuser interface {
+	Refuse(where string) error
 }
 
 // checks are the hidden values by name. A comparison whose result is itself a condition has its own, since a
@@ -36,6 +42,9 @@ var checks = star.StringDict{
 	"and":   &conditionCheck{where: "and"},
 	"or":    &conditionCheck{where: "or"},
 	"not":   &conditionCheck{where: "not"},
+	"for":   &sequenceCheck{where: "for"},
+	"=":     &sequenceCheck{where: "="},
+	"[:]":   &sequenceCheck{where: "[:]"},
 	turn:    hiddenValue{},
 }
 
@@ -110,7 +119,7 @@ func (c *comparisonCheck) Get(operands star.Value) (star.Value, bool, error) {
 		y = x
 		op = mirrored(op)
 	}
-	v, err := asked.Compare(op.String(), y)
+	v, err := asked.Compare(op.String(), y, c.condition)
 	if err == nil && c.condition {
 		if again, ok := v.(Conditioner); ok {
 			is, err := again.Condition("if")
@@ -144,6 +153,25 @@ func asComparer(v star.Value) Comparer {
 	}
 	asked, _ := v.(Comparer)
 	return asked
+}
+
+// sequenceCheck is the X of X[v], or of X[v, bounds] for a slice: v, unless it refuses to be a sequence.
+type sequenceCheck struct {
+	hiddenValue
+	where string
+}
+
+func (c *sequenceCheck) Get(v star.Value) (star.Value, bool, error) {
+	where := c.where
+	if where == "[:]" {
+		pair := v.(star.Tuple)
+		v = pair[0]
+		where += string(pair[1].(star.String))
+	}
+	if asked, ok := v.(Refuser); ok {
+		return nil, false, asked.Refuse(where)
+	}
+	return v, true, nil
 }
 
 // globalsValue is the X of X["name"]: a global variable of the REPL session.
@@ -204,7 +232,11 @@ func (p *pass) stmts(list []syntax.Stmt) []syntax.Stmt {
 			s.X = p.expr(s.X)
 		case *syntax.AssignStmt:
 			s.LHS = p.expr(s.LHS)
-			s.RHS = p.expr(s.RHS)
+			if several(s.LHS) {
+				s.RHS = p.sequence(s.RHS, "=")
+			} else {
+				s.RHS = p.expr(s.RHS)
+			}
 		case *syntax.DefStmt:
 			p.params(s.Params)
 			s.Body = p.stmts(s.Body)
@@ -218,7 +250,7 @@ func (p *pass) stmts(list []syntax.Stmt) []syntax.Stmt {
 			s.Body = p.stmts(s.Body)
 		case *syntax.ForStmt:
 			s.Vars = p.expr(s.Vars)
-			s.X = p.expr(s.X)
+			s.X = p.sequence(s.X, "for")
 			s.Body = p.stmts(s.Body)
 		case *syntax.ReturnStmt:
 			if s.Result != nil {
@@ -278,7 +310,7 @@ func (p *pass) expr(e syntax.Expr) syntax.Expr {
 		e.X = p.expr(e.X)
 		e.Y = p.expr(e.Y)
 	case *syntax.SliceExpr:
-		e.X = p.expr(e.X)
+		e.X = p.sliced(e)
 		for _, bound := range []*syntax.Expr{&e.Lo, &e.Hi, &e.Step} {
 			if *bound != nil {
 				*bound = p.expr(*bound)
@@ -302,7 +334,7 @@ func (p *pass) expr(e syntax.Expr) syntax.Expr {
 			switch clause := clause.(type) {
 			case *syntax.ForClause:
 				clause.Vars = p.expr(clause.Vars)
-				clause.X = p.expr(clause.X)
+				clause.X = p.sequence(clause.X, "for")
 			case *syntax.IfClause:
 				clause.Cond = p.cond(clause.Cond, "if")
 			}
@@ -336,6 +368,52 @@ func (p *pass) binary(e *syntax.BinaryExpr, condition bool) syntax.Expr {
 		name = "if " + name
 	}
 	return hidden(name, e.OpPos, &syntax.TupleExpr{List: []syntax.Expr{e.X, e.Y}})
+}
+
+// sequence rewrites e where its elements are asked for.
+func (p *pass) sequence(e syntax.Expr, where string) syntax.Expr {
+	switch e.(type) {
+	case *syntax.Literal, *syntax.ListExpr, *syntax.DictExpr, *syntax.TupleExpr, *syntax.Comprehension:
+		return p.expr(e)
+	}
+	return hidden(where, syntax.Start(e), p.expr(e))
+}
+
+// several tells whether an assignment to e takes its right side apart.
+func several(e syntax.Expr) bool {
+	switch e := e.(type) {
+	case *syntax.ParenExpr:
+		return several(e.X)
+	case *syntax.TupleExpr, *syntax.ListExpr:
+		return true
+	}
+	return false
+}
+
+// sliced rewrites what e takes a slice of.
+func (p *pass) sliced(e *syntax.SliceExpr) syntax.Expr {
+	bounds := "(" + bound(e.Lo) + ", " + bound(e.Hi)
+	if e.Step != nil {
+		bounds += ", " + bound(e.Step)
+	}
+	return hidden("[:]", e.Lbrack, &syntax.TupleExpr{List: []syntax.Expr{p.expr(e.X),
+		&syntax.Literal{Token: syntax.STRING, TokenPos: e.Lbrack, Raw: strconv.Quote(bounds + ")"),
+			Value: bounds + ")"}}})
+}
+
+// bound is a bound of a slice as a message shows it, if it is a number.
+func bound(e syntax.Expr) string {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return e.Raw
+	case *syntax.UnaryExpr:
+		if lit, ok := e.X.(*syntax.Literal); ok && e.Op == syntax.MINUS {
+			return "-" + lit.Raw
+		}
+	case *syntax.Ident:
+		return e.Name
+	}
+	return "None"
 }
 
 // cond rewrites e where its truth is asked by where.

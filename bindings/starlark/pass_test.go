@@ -85,7 +85,9 @@ func TestPassKeepsMeaning(t *testing.T) {
 // pair is a value whose == gives another value that cannot be a condition.
 type pair struct{ handle }
 
-func (p pair) Compare(string, star.Value) (star.Value, error) { return handle{"elementwise"}, nil }
+func (p pair) Compare(string, star.Value, bool) (star.Value, error) {
+	return handle{"elementwise"}, nil
+}
 
 // TestCompareMayReturnAnyValue checks == where its result is a value and where it is a condition.
 func TestCompareMayReturnAnyValue(t *testing.T) {

@@ -20,7 +20,8 @@ type Holder interface {
 // global variables.
 func scope(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if len(args) == 0 {
-		return nil, &core.Error{Op: "scope", Msg: "got no function", Hint: "scope(fn, *args)"}
+		return nil, &core.Error{Op: "scope", Msg: "got no function, want scope(fn, *args)",
+			Hint: "as in: scope(lambda: zeros(row=2))"}
 	}
 	return inScope(t, args[0], args[1:], kwargs)
 }

@@ -205,8 +205,8 @@ func TestUseAfterEnd(t *testing.T) {
 x = ones(a=3)
 x.free()
 x.free()
-y = x + 1`, "add: x (f32[a=3]) may not be used any more: free() ended it at test.star:3:7; " +
-			"it was made at test.star:2:9"},
+y = x + 1`, "add: x[a=3] was ended by free() at test.star:3:7 (it was made at test.star:2:9); " +
+			"free it after its last use: x.free()"},
 		"scope": {`
 box = []
 def f():

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,7 +106,6 @@ func (it *Interp) locate(err error) *Error {
 	}
 	var badSyntax syntax.Error
 	var unresolved resolve.ErrorList
-	var unopened *openError
 	switch {
 	case it.stopped.Load() != nil:
 		why := it.stopped.Load()
@@ -116,18 +116,34 @@ func (it *Interp) locate(err error) *Error {
 	case errors.As(cause, &unresolved):
 		e.Place, e.Msg = it.unresolved(unresolved)
 		e.Calls = calls
-	case errors.As(cause, &unopened) && strings.HasPrefix(e.Msg, "cannot load "):
-		e.Msg = "load: " + unopened.Error() // Starlark would name the file once more
+	default:
+		e.Msg = loadMessage(e.Msg)
 	}
 	if e.Line == 0 && len(calls) > 0 {
 		if m := badArguments.FindStringSubmatch(e.Msg); m != nil && len(calls) > 1 && m[1] == calls[0].Func {
 			calls = calls[1:] // the mistake is in the call
 		}
 		e.Place, e.Calls = calls[0], calls[1:]
-		e.Msg = runtimeHint(e.Msg, it.sources.line(e.File, e.Line))
+		before, after := it.sources.around(e.Place)
+		e.Msg = runtimeHint(e.Msg, before, after)
 	}
 	e.Source = it.sources.line(e.File, e.Line)
 	return e
+}
+
+// notLoaded matches what Starlark says of a module that could not be loaded.
+var notLoaded = regexp.MustCompile(`^cannot load (.*?): (.*)$`)
+
+// loadMessage begins a message about loading as the others begin, and names the module once.
+func loadMessage(msg string) string {
+	m := notLoaded.FindStringSubmatch(msg)
+	switch {
+	case m == nil:
+		return msg
+	case strings.Contains(m[2], path.Base(m[1])):
+		return "load: " + m[2]
+	}
+	return "load: " + m[1] + ": " + m[2]
 }
 
 // badArguments matches what Starlark says, in the frame of the function called, of arguments that do not fit.
@@ -237,19 +253,32 @@ func isWide(r rune) bool {
 func (s sources) syntaxError(e syntax.Error) (Place, string) {
 	p := Place{File: e.Pos.Filename(), Line: int(e.Pos.Line), Col: int(e.Pos.Col), Func: topLevel}
 	p = s.tokenStart(p, e.Msg)
+	before, after := s.around(p)
+	return p, syntaxHabit(e.Msg, before, after)
+}
+
+// around is what stands before and after p on its line.
+func (s sources) around(p Place) (before, after string) {
 	runes := []rune(s.line(p.File, p.Line))
 	cut := min(max(p.Col-1, 0), len(runes))
-	return p, syntaxHabit(e.Msg, string(runes[:cut]), string(runes[cut:]))
+	return string(runes[:cut]), string(runes[cut:])
 }
 
 // wanted matches the parser's errors that it reports at the end of the token it got, not at its start.
 var wanted = regexp.MustCompile(`^got (.+), want (.+)$`)
+
+// chained matches the parser's error of an operator that cannot follow another, reported at its end.
+var chained = regexp.MustCompile(`does not associate with (\S+)`)
 
 // stringBefore matches a string literal on one line.
 var stringBefore = regexp.MustCompile(`[rb]*("([^"\\]|\\.)*"|'([^'\\]|\\.)*')$`)
 
 // tokenStart moves p from the end of the token that the parser did not want to its start.
 func (s sources) tokenStart(p Place, msg string) Place {
+	if m := chained.FindStringSubmatch(msg); m != nil {
+		p.Col -= len(m[1])
+		return p
+	}
 	m := wanted.FindStringSubmatch(msg)
 	if m == nil {
 		return p
@@ -285,7 +314,7 @@ func (it *Interp) unresolved(list resolve.ErrorList) (Place, string) {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
 	})
 	p := Place{File: first.Pos.Filename(), Line: int(first.Pos.Line), Col: int(first.Pos.Col), Func: topLevel}
-	msg := resolveHint(first.Msg, it.Names())
+	msg := resolveHint(first.Msg, it.sources.line(p.File, p.Line), it.Names())
 	if more := len(list) - 1; more > 0 {
 		msg += fmt.Sprintf(" (and %d more)", more)
 	}

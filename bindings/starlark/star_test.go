@@ -24,7 +24,7 @@ func (h handle) Condition(where string) (bool, error) {
 	return false, errors.New(where + ": a handle has no truth value")
 }
 
-func (h handle) Compare(op string, other star.Value) (star.Value, error) {
+func (h handle) Compare(op string, other star.Value, _ bool) (star.Value, error) {
 	if other == star.None {
 		return star.Bool(op == "!="), nil
 	}

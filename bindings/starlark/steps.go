@@ -64,14 +64,15 @@ func steps(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	case star.Int:
 		n, err := size(over)
 		if err != nil {
-			return nil, &core.Error{Op: b.Name(), Msg: err.Error()}
+			return nil, &core.Error{Op: b.Name(), Msg: err.Error(), Hint: "without end: while True"}
 		}
 		s.n = n
 	case star.Iterable:
 		s.over = over
 	default:
-		return nil, &core.Error{Op: b.Name(), Msg: "got " + over.Type(),
-			Hint: "want a number of turns or something to iterate"}
+		return nil, &core.Error{Op: b.Name(),
+			Msg:  "got " + over.Type() + ", want a number of turns or something to iterate",
+			Hint: "as in: steps(3)"}
 	}
 	return s, nil
 }

@@ -26,9 +26,10 @@ var (
 // Type is "tensor".
 func (x Tensor) Type() string { return "tensor" }
 
-// Freeze shares the tensor between interpreters: it can then be read everywhere and changed nowhere.
+// Freeze shares the tensor between interpreters: it can then be read everywhere and changed nowhere. One through
+// which a gradient flows stays with its interpreter: the variables of a loaded module are to be trained.
 func (x Tensor) Freeze() {
-	if !x.Closed() {
+	if !x.Closed() && !x.Tracked() {
 		x.Share()
 	}
 }
@@ -38,14 +39,18 @@ func (x Tensor) Truth() star.Bool { return true }
 
 // Hash is that of the handle: two tensors are two keys, whatever they hold.
 func (x Tensor) Hash() (uint32, error) {
-	return 0, fmt.Errorf("a tensor cannot be a key; use a number or a string: x.item()")
+	hint := "use x.item()"
+	if x.Rank() > 0 {
+		hint = "use str(x.tolist())"
+	}
+	return 0, &core.Error{Op: "hash", Msg: "a tensor cannot be a key, got " + x.Shape(), Hint: hint}
 }
 
 // Condition answers a tensor used as a condition, which the syntax-tree pass asks for: an error.
 func (x Tensor) Condition(where string) (bool, error) {
-	hint := "use x.item() for its value"
+	hint := "use x.item()"
 	if x.Rank() > 0 {
-		hint = "reduce it first, as in x.max().item() > 0"
+		hint = "any() or all() of its elements: x.any().item()"
 	}
 	return false, &core.Error{Op: where, Msg: "a tensor has no truth value, got " + x.Shape(), Hint: hint}
 }
@@ -62,21 +67,44 @@ func (x Tensor) Scalar() (star.Value, bool) {
 var comparisonOps = map[string]string{"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 // Compare answers a comparison, which the syntax-tree pass asks for: an error, since the answer would
-// have to be one bool.
-func (x Tensor) Compare(op string, y star.Value) (star.Value, error) {
+// have to be one bool, but for None.
+func (x Tensor) Compare(op string, y star.Value, condition bool) (star.Value, error) {
 	name := comparisonOps[op]
-	other := "y"
+	if y == star.None && (op == "==" || op == "!=") {
+		return star.Bool(op == "!="), nil
+	}
+	other, shapes := "y", "x is "+x.Shape()
 	if isNumber(y) {
 		other = y.String()
+	} else if t, ok := y.(Tensor); ok {
+		shapes = fmt.Sprintf("they are x%s and y%s", x.brackets(), t.brackets())
 	}
-	return nil, &core.Error{Op: name, Msg: fmt.Sprintf("x %s %s is no single True or False; x is %s", op, other, x.Shape()),
-		Hint: fmt.Sprintf("compare by element: x.%s(%s)", name, other)}
+	hint := fmt.Sprintf("compare by element: x.%s(%s)", name, other)
+	switch {
+	case x.Rank() == 0 && isNumber(y):
+		hint = "compare its value: x.item()"
+	case condition:
+		hint += ".all().item()"
+	}
+	return nil, &core.Error{Op: name, Msg: fmt.Sprintf("x %s %s is no single True or False, %s", op, other, shapes),
+		Hint: hint}
+}
+
+// brackets is x's axes and sizes: "[batch=8, seq=128]".
+func (x Tensor) brackets() string {
+	if x.Rank() == 0 {
+		return "[]"
+	}
+	return strings.TrimPrefix(x.Shape(), x.DType().String())
 }
 
 // CompareSameType answers Starlark itself, when it sorts tensors or looks for one in a list.
 func (x Tensor) CompareSameType(op syntax.Token, y star.Value, _ int) (bool, error) {
-	_, err := x.Compare(op.String(), y)
-	return false, err
+	if op == syntax.EQL || op == syntax.NEQ {
+		_, err := x.Compare(op.String(), y, true)
+		return false, err
+	}
+	return false, &unordered{x: x, op: op}
 }
 
 func isNumber(v star.Value) bool {
@@ -102,7 +130,7 @@ func (x Tensor) Attr(name string) (star.Value, error) {
 	if m, ok := methods[name]; ok {
 		return m.BindReceiver(x), nil
 	}
-	return nil, nil
+	return nil, x.unknownAttr(name)
 }
 
 // AttrNames is every property and method.
@@ -132,7 +160,9 @@ var properties = map[string]func(Tensor) (star.Value, error){
 		}
 		return names, nil
 	},
-	"dtype": func(x Tensor) (star.Value, error) { return star.String(x.DType().String()), nil },
+	"dtype":         func(x Tensor) (star.Value, error) { return star.String(x.DType().String()), nil },
+	"grad":          tensorGrad,
+	"requires_grad": func(x Tensor) (star.Value, error) { return star.Bool(x.Tracked()), nil },
 	"shape": func(x Tensor) (star.Value, error) {
 		sizes := star.NewDict(x.Rank())
 		for i, n := range x.Axes().Names() {
@@ -146,10 +176,13 @@ var properties = map[string]func(Tensor) (star.Value, error){
 
 // methods are the attributes that are functions but no operations of the table.
 var methods = map[string]*star.Builtin{
-	"free":   star.NewBuiltin("free", tensorFree),
-	"item":   star.NewBuiltin("item", tensorItem),
-	"size":   star.NewBuiltin("size", tensorSize),
-	"tolist": star.NewBuiltin("tolist", tensorToList),
+	"detach":    star.NewBuiltin("detach", tensorDetach),
+	"free":      star.NewBuiltin("free", tensorFree),
+	"item":      star.NewBuiltin("item", tensorItem),
+	"size":      star.NewBuiltin("size", tensorSize),
+	"tolist":    star.NewBuiltin("tolist", tensorToList),
+	"unbind":    star.NewBuiltin("unbind", tensorUnbind),
+	"zero_grad": star.NewBuiltin("zero_grad", tensorZeroGrad),
 }
 
 // tensorFree is x.free(): gives the memory back at once. x may not be used afterwards.
@@ -160,7 +193,7 @@ func tensorFree(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 	x := b.Receiver().(Tensor)
 	if x.Env() == nil {
 		return nil, &core.Error{Op: "free", Msg: x.Shape() + " is shared and has no owner",
-			Hint: "it goes when nobody uses it"}
+			Hint: "it goes when nobody uses it, so instead: pass"}
 	}
 	x.Free()
 	return star.None, nil
@@ -169,10 +202,14 @@ func tensorFree(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 // tensorItem is x.item(): the one element of a scalar as a number.
 func tensorItem(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
+	x := b.Receiver().(Tensor)
+	if len(args) == 1 && x.Rank() == 1 {
+		return nil, &core.Error{Op: b.Name(), Msg: "takes no place, got " + x.Shape(),
+			Hint: fmt.Sprintf("a place goes by axis name: x.at(%s).item()", x.place(x.Axes().At(0), args[0]))}
+	}
 	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	x := b.Receiver().(Tensor)
 	if it := interpOf(t); it.paths != nil && x.Len() == 1 && !x.Closed() {
 		return unknown{it}, nil
 	}
@@ -194,19 +231,27 @@ func number(v any) star.Value {
 
 // tensorSize is x.size(axis=None): of one axis, or the number of elements.
 func tensorSize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	x := b.Receiver().(Tensor)
 	var name string
+	if len(args) == 1 && !isString(args[0]) && x.Rank() > 0 {
+		return nil, &core.Error{Op: b.Name(),
+			Msg:  fmt.Sprintf("axis: got %s, want an axis name of %s", args[0].Type(), x.Shape()),
+			Hint: fmt.Sprintf("as in: x.size(%q)", axisAt(x.Tensor, args[0]))}
+	}
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis?", &name); err != nil {
 		return nil, err
 	}
-	x := b.Receiver().(Tensor)
 	if name == "" {
 		return star.MakeInt(x.Len()), nil
 	}
 	n := x.Size(name)
 	if n < 0 {
-		hint := "axes: " + strings.Join(x.Axes().Names(), ", ")
+		hint := "without a name all its elements are counted: x.size()"
 		if near := x.Axes().Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
+			hint = fmt.Sprintf("did you mean x.size(%q)?", near)
+		} else if x.Rank() > 0 {
+			names := x.Axes().Names()
+			hint = fmt.Sprintf("its axes are %s: x.size(%q)", strings.Join(names, ", "), names[0])
 		}
 		return nil, &core.Error{Op: "size", Msg: fmt.Sprintf("no axis %q in %s", name, x.Shape()), Hint: hint}
 	}
@@ -237,22 +282,40 @@ func tensorToList(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 	return build(0), nil
 }
 
+// tensorUnbind is x.unbind(axis): a list of x.at(axis=0), x.at(axis=1), …; as many views as the axis has places.
+func tensorUnbind(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var name string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis", &name); err != nil {
+		return nil, err
+	}
+	var views []star.Value
+	for _, view := range b.Receiver().(Tensor).Unbind(name) {
+		views = append(views, Tensor{view})
+	}
+	return star.NewList(views), nil
+}
+
 // binaryOps are the operations behind the operators.
 var binaryOps = map[syntax.Token]string{
 	syntax.PLUS: "add", syntax.MINUS: "sub", syntax.STAR: "mul", syntax.SLASH: "div", syntax.SLASHSLASH: "floordiv",
-	syntax.PERCENT: "mod", syntax.AMP: "and_", syntax.PIPE: "or_", syntax.CIRCUMFLEX: "xor",
+	syntax.PERCENT: "mod", syntax.AMP: "bitwise_and", syntax.PIPE: "bitwise_or", syntax.CIRCUMFLEX: "bitwise_xor",
 }
 
 // Binary is x op y or y op x, where y is a tensor or a number.
 func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Value, err error) {
 	info := core.Lookup(binaryOps[op])
 	if info == nil {
-		return nil, nil // Starlark words the error
+		return nil, x.noOperator(op, y)
 	}
 	defer rescue(&err)
 	other, err := operand(x.Env(), y)
-	if other == nil || err != nil {
-		return nil, err
+	if err != nil {
+		return nil, &core.Error{Op: info.Name, Msg: err.Error() + ", got " + x.Shape(),
+			Hint: "a float can be as large: float(y)"}
+	}
+	if other == nil {
+		return nil, x.noOperand(info.Name, y)
 	}
 	a := info.New()
 	first, second := x.Tensor, other
@@ -285,7 +348,7 @@ func operand(env *core.Env, v star.Value) (*core.Tensor, error) {
 // Unary is -x, +x or ~x.
 func (x Tensor) Unary(op syntax.Token) (v star.Value, err error) {
 	defer rescue(&err)
-	name := map[syntax.Token]string{syntax.MINUS: "neg", syntax.TILDE: "not_"}[op]
+	name := map[syntax.Token]string{syntax.MINUS: "neg", syntax.TILDE: "bitwise_not"}[op]
 	if op == syntax.PLUS {
 		return x, nil
 	}

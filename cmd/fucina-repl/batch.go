@@ -18,6 +18,8 @@ func (p *program) script() func(context.Context) error {
 	switch {
 	case p.hasCode:
 		return func(ctx context.Context) error { return p.interp.RunSource(ctx, "<command>", []byte(p.code)) }
+	case p.module != "":
+		return func(ctx context.Context) error { return p.interp.RunFile(ctx, "@stdlib//"+p.module+".star") }
 	case p.file != "" && p.file != "-":
 		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):

@@ -19,7 +19,9 @@ Runs the Starlark program in file; from standard input if it is a pipe or file
 is -; otherwise starts the interactive prompt. The script sees args.
 
   -c code            run code instead of a file; args follow
+  -m module          run a module of the standard library; args follow
   -i                 go on at the prompt afterwards
+  --norc             do not run startup.star before the prompt
   --threads n        use at most n threads for tensors (default: all processors)
   --mem-limit bytes  fail when tensors in use exceed this, e.g. 64MiB or 1GiB
   --max-steps n      stop a run after n interpreter steps
@@ -34,6 +36,8 @@ type options struct {
 	interactive bool
 	hasCode     bool
 	code        string // of -c
+	module      string // of -m
+	noStartup   bool
 	file        string // "" if there is none
 	args        []string
 	threads     int // 0: all processors
@@ -49,6 +53,8 @@ func parseFlags(argv []string) (*options, int) {
 	fs.SetOutput(io.Discard) // errors are printed here, in our form
 	fs.BoolVar(&opt.interactive, "i", false, "")
 	fs.StringVar(&opt.code, "c", "", "")
+	fs.StringVar(&opt.module, "m", "", "")
+	fs.BoolVar(&opt.noStartup, "norc", false, "")
 	fs.Func("threads", "", positive(&opt.threads))
 	fs.Var(&opt.memLimit, "mem-limit", "")
 	fs.Uint64Var(&opt.maxSteps, "max-steps", 0, "")
@@ -67,7 +73,7 @@ func parseFlags(argv []string) (*options, int) {
 	}
 	fs.Visit(func(f *flag.Flag) { opt.hasCode = opt.hasCode || f.Name == "c" })
 	opt.args = fs.Args()
-	if !opt.hasCode && len(opt.args) > 0 {
+	if !opt.hasCode && opt.module == "" && len(opt.args) > 0 {
 		opt.file, opt.args = opt.args[0], opt.args[1:]
 	}
 	return opt, -1

@@ -50,6 +50,7 @@ func start() int {
 		p.stderr = color.Error // translates colours for old consoles
 	}
 	p.interp = starlark.New(starlark.Config{
+		Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
 		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
 	})
 
@@ -65,6 +66,7 @@ func start() int {
 
 // prompt runs the interactive session and returns the exit code.
 func (p *program) prompt() int {
+	p.startup()
 	session := &repl.REPL{
 		Interp: p.interp, Out: os.Stdout, Err: p.stderr, Color: p.colored, Interrupts: p.interrupts,
 	}
@@ -84,6 +86,23 @@ func (p *program) prompt() int {
 		return p.fail(err)
 	}
 	return exitOK
+}
+
+// startup runs the user's startup.star, whose names are then there at the prompt. An error is shown and the
+// prompt comes all the same.
+func (p *program) startup() {
+	dir, err := os.UserConfigDir()
+	if err != nil || p.noStartup {
+		return
+	}
+	file := filepath.Join(dir, "fucina", "startup.star")
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if _, err := p.interp.Eval(context.Background(), file, string(src)); err != nil {
+		repl.PrintError(p.stderr, err, p.colored)
+	}
 }
 
 // history opens the history of earlier sessions. Without one the prompt still works.

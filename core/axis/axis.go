@@ -234,33 +234,37 @@ func Contract(a, b, sum *List) Contraction {
 func (l *List) Nearest(name string) string {
 	best, at := "", 1+max(1, len(name)/3)
 	for _, n := range l.names {
-		if d := distance(name, n); d < at {
+		if d := Distance(name, n); d < at {
 			best, at = n, d
 		}
 	}
 	return best
 }
 
-// distance is the Levenshtein distance, with a cheap exit for hostile lengths.
-func distance(a, b string) int {
+// Distance counts the insertions, deletions, substitutions and swaps of neighbours, of bytes, that make b of
+// a: the optimal string alignment distance. Of long names it is just large.
+func Distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diag := row[0]
+		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
+			change := 1
+			if a[i] == b[j] {
+				change = 0
 			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last = last, row
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

@@ -1,4 +1,4 @@
-// Pipeline scores rows of numbers by rules that its user writes as a script: the Go program reads and writes,
+// Command pipeline scores rows of numbers by rules that its user writes as a script: the Go program reads and writes,
 // the script decides, and can be changed without building anything.
 //
 //	go run ./examples/pipeline examples/pipeline/rules.star < numbers.csv

@@ -1,5 +1,5 @@
-// Plugin brings an operation of its own to scripts: hinge(x), written in Go like those of the engine. Scripts see it as
-// a function and as a method, with help and with the errors all operations have.
+// Command plugin brings an operation of its own to scripts: hinge(x), written in Go like those of the engine.
+// Scripts see it as a function and as a method, with help and with the errors all operations have.
 //
 //	go run ./examples/plugin
 package main

@@ -1,4 +1,4 @@
-// Service is a web service whose answers are computed by a script, one interpreter per request: a request can
+// Command service is a web service whose answers are computed by a script, one interpreter per request: a request can
 // neither outlive its deadline nor see another's data, and a bad script ends in an error page.
 //
 //	go run ./examples/service            # serves http://127.0.0.1:8080/?x=3

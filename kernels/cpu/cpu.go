@@ -76,7 +76,8 @@ func Has(f Feature) bool {
 
 // Force makes t the current tier of the whole process and returns a function
 // that makes it the former one again. It reports false and changes nothing if
-// this machine lacks t. A kernel that is running may finish in either tier.
+// this machine lacks t. No kernel may run meanwhile: it asks for the tier more
+// than once.
 func Force(t Tier) (restore func(), ok bool) {
 	for _, have := range tiers {
 		if have == t {

@@ -1,104 +1,64 @@
 // Package gemm holds the matrix products of float32 and float64.
 //
-// The Go code is the specification: an assembly version must give the same
-// bits. Every element of the result is one chain, acc = T(a*b) + acc over the
-// contracted index in order, from zero, whatever the tile it is computed in.
-// So NN and NT agree, and a row of a batch equals that row alone.
+// The Go code is the specification: the assembly gives the same bits in every
+// tier of kernels/cpu. Every element of the result is one chain,
+// acc = FMA(a, b, acc) over the contracted index in order, from zero or from
+// what c holds, whatever the tile it is computed in. So NN, NT and Packed agree,
+// a row of a batch equals that row alone, and a product may be cut into blocks
+// of any shape, the contracted index included.
 //
 // Matrices are slices of rows with a stride in elements between their starts:
-// lda for a, ldb for b, ldc for c, at least the length of the row. c is
-// overwritten and must not overlap a or b; nothing is written between its
-// rows. No allocation, no goroutine, no error.
+// lda for a, ldb for b, ldc for c, at least the length of the row. c must not
+// overlap a or b; nothing is written between its rows. No allocation, no
+// goroutine, no error.
 package gemm
 
-// Float is an element type that arithmetic is done in.
-type Float interface{ float32 | float64 }
+import (
+	"github.com/fucina-go/fucina/kernels/cpu"
+	"github.com/fucina-go/fucina/kernels/num"
+)
+
+// The files simd_* are generated and hold the innermost loops in assembly.
+//
+//go:generate go run ../internal/gen ..
 
 // NN computes c[m×n] = a[m×k]·b[k×n].
-//
-// It adds multiples of rows of b to a row of c, four at a time, in blocks of b
-// that stay in a second level cache while all rows of a pass over them.
-func NN[T Float](c, a, b []T, m, n, k, lda, ldb, ldc int) {
-	const depth, width = 64, 1024
+func NN[T num.Float](c, a, b []T, m, n, k, lda, ldb, ldc int) {
+	if simd(m, n, k) {
+		_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(k-1)*ldb+n-1] // the assembly checks no bounds
+		rowMajor(c, a, b, m, n, k, lda, ldb, ldc, false)
+		return
+	}
 	for i := range m {
 		clear(c[i*ldc:][:n])
 	}
-	for j := 0; j < n; j += width {
-		w := min(width, n-j)
-		for p := 0; p < k; p += depth {
-			d := min(depth, k-p)
-			for i := range m {
-				addRows(c[i*ldc+j:][:w], a[i*lda+p:][:d], b[p*ldb+j:], ldb)
-			}
-		}
-	}
+	addNN(c, a, b, m, n, k, lda, ldb, ldc)
 }
 
-// addRows adds a[p] times row p of b to c.
-func addRows[T Float](c, a, b []T, ldb int) {
-	n := len(c)
-	p := 0
-	for ; p+4 <= len(a); p += 4 {
-		a0, a1, a2, a3 := a[p], a[p+1], a[p+2], a[p+3]
-		b0, b1, b2, b3 := b[p*ldb:][:n], b[(p+1)*ldb:][:n], b[(p+2)*ldb:][:n], b[(p+3)*ldb:][:n]
-		for j, acc := range c {
-			acc = T(a0*b0[j]) + acc
-			acc = T(a1*b1[j]) + acc
-			acc = T(a2*b2[j]) + acc
-			c[j] = T(a3*b3[j]) + acc
-		}
+// AddNN computes c[m×n] += a[m×k]·b[k×n]: the chains go on from what c holds.
+func AddNN[T num.Float](c, a, b []T, m, n, k, lda, ldb, ldc int) {
+	if simd(m, n, k) {
+		_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(k-1)*ldb+n-1] // the assembly checks no bounds
+		rowMajor(c, a, b, m, n, k, lda, ldb, ldc, true)
+		return
 	}
-	for ; p < len(a); p++ {
-		a0, b0 := a[p], b[p*ldb:][:n]
-		for j, acc := range c {
-			c[j] = T(a0*b0[j]) + acc
-		}
-	}
+	addNN(c, a, b, m, n, k, lda, ldb, ldc)
 }
 
 // NT computes c[m×n] = a[m×k]·bᵀ, b[n×k].
-//
-// It takes six rows of b at a time: six chains run side by side, and with their
-// products they just fit into the registers.
-func NT[T Float](c, a, b []T, m, n, k, lda, ldb, ldc int) {
-	const tile = 6
-	if n < tile {
-		for i := range m {
-			for j := range n {
-				c[i*ldc+j] = dot(a[i*lda:][:k], b[j*ldb:][:k])
-			}
-		}
+func NT[T num.Float](c, a, b []T, m, n, k, lda, ldb, ldc int) {
+	if simd(m, n, k) {
+		_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(n-1)*ldb+k-1]
+		columnMajor(c, a, b, m, n, k, lda, ldb, ldc)
 		return
 	}
-	for j := 0; j < n; j += tile {
-		j := min(j, n-tile) // the last tile may compute some columns again, to the same bits
-		for i := range m {
-			dot6((*[tile]T)(c[i*ldc+j:]), a[i*lda:][:k], b[j*ldb:], ldb)
-		}
-	}
+	plainNT(c, a, b, m, n, k, lda, ldb, ldc)
 }
 
-func dot[T Float](x, y []T) (acc T) {
-	y = y[:len(x)]
-	for p, v := range x {
-		acc = T(v*y[p]) + acc
-	}
-	return acc
+// simd reports whether a product goes to the assembly: not if it is so small
+// that packing costs more.
+func simd(m, n, k int) bool {
+	return m*n*k >= 64 && assembly()
 }
 
-// dot6 sets c[j] to the product of x and row j of b.
-func dot6[T Float](c *[6]T, x, b []T, ldb int) {
-	k := len(x)
-	b0, b1, b2 := b[:k], b[ldb:][:k], b[2*ldb:][:k]
-	b3, b4, b5 := b[3*ldb:][:k], b[4*ldb:][:k], b[5*ldb:][:k]
-	var c0, c1, c2, c3, c4, c5 T
-	for p, v := range x {
-		c0 = T(v*b0[p]) + c0
-		c1 = T(v*b1[p]) + c1
-		c2 = T(v*b2[p]) + c2
-		c3 = T(v*b3[p]) + c3
-		c4 = T(v*b4[p]) + c4
-		c5 = T(v*b5[p]) + c5
-	}
-	*c = [6]T{c0, c1, c2, c3, c4, c5}
-}
+func assembly() bool { return hasSIMD && cpu.Current() != cpu.Generic }

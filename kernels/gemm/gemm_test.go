@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fucina-go/fucina/kernels/cpu"
+	"github.com/fucina-go/fucina/kernels/num"
 	"pgregory.net/rapid"
 )
 
@@ -13,7 +15,7 @@ const guard = 12345
 
 // matrix returns rows of random values, with guard values between and around
 // the rows. The slice starts at the first row.
-func matrix[T Float](r *rand.Rand, rows, cols, stride int) []T {
+func matrix[T num.Float](r *rand.Rand, rows, cols, stride int) []T {
 	x := make([]T, rows*stride+17)
 	for i := range x {
 		x[i] = guard
@@ -26,38 +28,88 @@ func matrix[T Float](r *rand.Rand, rows, cols, stride int) []T {
 	return x
 }
 
-// check compares NN and NT with the definition, bit by bit.
-func check[T Float](t rapid.TB, r *rand.Rand, m, n, k, pad int) {
+// check compares the products of every tier with the definition, bit by bit.
+func check[T num.Float](t rapid.TB, r *rand.Rand, m, n, k, pad int) {
 	t.Helper()
 	lda, ldb, ldt, ldc := k+pad, n+2*pad, k+3*pad, n+pad
 	a, b, bT := matrix[T](r, m, k, lda), matrix[T](r, k, n, ldb), make([]T, n*ldt+17)
-	want := matrix[T](r, m, 0, ldc)
+	want := matrix[T](r, m, n, ldc)
+	start := append([]T{}, want...)
+	sum := append([]T{}, want...)
 	for j := range n {
 		for p := range k {
 			bT[j*ldt+p] = b[p*ldb+j]
 		}
 		for i := range m {
 			var acc T
+			more := start[i*ldc+j]
 			for p := range k {
-				acc = T(a[i*lda+p]*b[p*ldb+j]) + acc
+				acc = num.FMA(a[i*lda+p], b[p*ldb+j], acc)
+				more = num.FMA(a[i*lda+p], b[p*ldb+j], more)
 			}
-			want[i*ldc+j] = acc
+			want[i*ldc+j], sum[i*ldc+j] = acc, more
 		}
 	}
-	nn, nt := matrix[T](r, m, n, ldc), matrix[T](r, m, n, ldc)
-	NN(nn, a, b, m, n, k, lda, ldb, ldc)
-	NT(nt, a, bT, m, n, k, lda, ldt, ldc)
-	for i, w := range want {
-		if nn[i] != w || nt[i] != w {
-			t.Fatalf("m %d, n %d, k %d, padding %d: element %d is %v (NN) and %v (NT), want %v",
-				m, n, k, pad, i, nn[i], nt[i], w)
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		packed := guarded[T](PackedLen(n, k))
+		again := guarded[T](PackedLen(n, k))
+		for name, c := range map[string]struct {
+			f    func(c []T)
+			want []T
+		}{
+			"NN":    {func(c []T) { NN(c, a, b, m, n, k, lda, ldb, ldc) }, want},
+			"NT":    {func(c []T) { NT(c, a, bT, m, n, k, lda, ldt, ldc) }, want},
+			"AddNN": {func(c []T) { AddNN(c, a, b, m, n, k, lda, ldb, ldc) }, sum},
+			"Packed": {func(c []T) {
+				PackNN(packed, b, n, k, ldb)
+				Packed(c, a, packed, m, n, k, lda, ldc, false)
+			}, want},
+			"Packed, added": {func(c []T) {
+				PackNT(again, bT, n, k, ldt)
+				Packed(c, a, again, m, n, k, lda, ldc, true)
+			}, sum},
+		} {
+			got := append([]T{}, start...)
+			c.f(got)
+			for i, w := range c.want {
+				if got[i] != w {
+					t.Fatalf("%s, %s: m %d, n %d, k %d, padding %d: element %d is %v, want %v",
+						tier, name, m, n, k, pad, i, got[i], w)
+				}
+			}
 		}
+		for i, v := range packed {
+			if again[i] != v {
+				t.Fatalf("%s: n %d, k %d: element %d packed from rows is %v, from columns %v",
+					tier, n, k, i, v, again[i])
+			}
+		}
+		for _, x := range [][]T{packed, again} {
+			if x := x[:cap(x)]; len(x) > PackedLen(n, k) && x[PackedLen(n, k)] != guard {
+				t.Fatalf("%s: n %d, k %d: packing wrote behind the end", tier, n, k)
+			}
+		}
+		restore()
 	}
+}
+
+// guarded is a slice with guard values behind its end.
+func guarded[T num.Float](n int) []T {
+	x := make([]T, n+16)
+	for i := range x {
+		x[i] = guard
+	}
+	return x[:n]
 }
 
 func TestProductsEqualTheDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for k := range 71 {
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for k := 0; k < 71; k += step {
 		check[float32](t, r, 3, 2+k%19, k, k%3)
 		check[float64](t, r, 2, 2+k%19, k, k%3)
 	}
@@ -65,7 +117,18 @@ func TestProductsEqualTheDefinition(t *testing.T) {
 		check[float32](t, r, 2, n, 5+n%9, n%2)
 		check[float64](t, r, 1, n, 5+n%9, n%2)
 	}
+	for m := range 27 {
+		check[float32](t, r, m, 33+m, 7, 1)
+		check[float64](t, r, m, 33+m, 6, 1)
+		check[float32](t, r, m, 64+16*(m%5), 9, 0)
+		check[float64](t, r, m, 64+16*(m%5), 9, 0)
+	}
 	check[float32](t, r, 3, 1031, 133, 0) // beyond one block of NN
+	check[float32](t, r, 1, 2100, 21, 0)
+	check[float32](t, r, 14, 49, 531, 3)
+	check[float32](t, r, 390, 35, 261, 0)
+	check[float64](t, r, 390, 19, 259, 0)
+	check[float32](t, r, 2, 81, unpreempted+37, 0) // more than one call of assembly
 	check[float64](t, r, 2, 2050, 65, 1)
 	check[float32](t, r, 0, 8, 8, 0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,6 +150,35 @@ func TestLastRowsNeedNoPadding(t *testing.T) {
 	NT(c, a[:2*7+k], bT[:10*6+k], m, n, k, 7, 6, 20)
 }
 
+func TestShortSlicesPanic(t *testing.T) {
+	const m, n, k = 4, 20, 30
+	full := func(rows, cols int) []float32 { return make([]float32, rows*cols) }
+	for name, f := range map[string]func(){
+		"NN, a":     func() { NN(full(m, n), full(m, k)[1:], full(k, n), m, n, k, k, n, n) },
+		"NN, b":     func() { NN(full(m, n), full(m, k), full(k, n)[1:], m, n, k, k, n, n) },
+		"AddNN, c":  func() { AddNN(full(m, n)[1:], full(m, k), full(k, n), m, n, k, k, n, n) },
+		"NT, b":     func() { NT(full(m, n), full(m, k), full(n, k)[1:], m, n, k, k, k, n) },
+		"NT, c":     func() { NT(full(m, n)[1:], full(m, k), full(n, k), m, n, k, k, k, n) },
+		"PackNN":    func() { PackNN(full(k, 2*Width), full(k, n)[1:], n, k, n) },
+		"PackNT":    func() { PackNT(full(k, 2*Width)[1:], full(n, k), n, k, k) },
+		"Packed":    func() { Packed(full(m, n), full(m, k), full(k, 2*Width)[1:], m, n, k, k, n, false) },
+		"Packed, a": func() { Packed(full(m, n), full(m, k)[1:], full(k, 2*Width), m, n, k, k, n, false) },
+	} {
+		for _, tier := range cpu.Tiers() {
+			restore, _ := cpu.Force(tier)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s, tier %s: a slice that is too short does not panic", name, tier)
+					}
+				}()
+				f()
+			}()
+			restore()
+		}
+	}
+}
+
 func TestNaNAndInfinityGoThrough(t *testing.T) {
 	inf := float32(math.Inf(1))
 	for _, f := range []func(c, a, b []float32, m, n, k, lda, ldb, ldc int){NN[float32], NT[float32]} {
@@ -100,23 +192,63 @@ func TestNaNAndInfinityGoThrough(t *testing.T) {
 	}
 }
 
+// eachTier runs f as a benchmark in every tier, f does so many multiplications.
+func eachTier(b *testing.B, name string, products int, f func()) {
+	for _, tier := range cpu.Tiers() {
+		b.Run(name+"/"+tier.String(), func(b *testing.B) {
+			restore, _ := cpu.Force(tier)
+			defer restore()
+			b.ReportAllocs()
+			for b.Loop() {
+				f()
+			}
+			b.ReportMetric(2*float64(products)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
+}
+
+// BenchmarkPeak is the inner loop on data of the first level cache: what the
+// others may be compared with.
+func BenchmarkPeak(b *testing.B) {
+	b.Run("float32", benchmarkPeak[float32])
+	b.Run("float64", benchmarkPeak[float64])
+}
+
+func benchmarkPeak[T num.Float](b *testing.B) {
+	const m, n, k = 12, 32, 120
+	a, packed, c := make([]T, m*k), make([]T, n*k), make([]T, m*n)
+	eachTier(b, "", m*n*k, func() { Packed(c, a, packed, m, n, k, k, n, false) })
+}
+
 func BenchmarkProduct(b *testing.B) {
-	for _, s := range []struct{ m, n, k int }{{1, 1024, 1024}, {64, 1024, 1024}, {256, 256, 256}} {
+	for _, s := range []struct{ m, n, k int }{
+		{1, 4096, 4096}, {4, 4096, 4096}, {8, 8, 8}, {64, 64, 64}, {256, 256, 256}, {512, 512, 512},
+	} {
 		r := rand.New(rand.NewPCG(1, 2))
 		x, y, c := matrix[float32](r, s.m, s.k, s.k), matrix[float32](r, s.n, s.k, s.k), make([]float32, s.m*s.n)
-		for _, f := range []struct {
-			name string
-			f    func()
-		}{
-			{"NN", func() { NN(c, x, y, s.m, s.n, s.k, s.k, s.n, s.n) }},
-			{"NT", func() { NT(c, x, y, s.m, s.n, s.k, s.k, s.k, s.n) }},
+		packed := make([]float32, PackedLen(s.n, s.k))
+		PackNT(packed, y, s.n, s.k, s.k)
+		size := fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k)
+		eachTier(b, "NN/"+size, s.m*s.n*s.k, func() { NN(c, x, y, s.m, s.n, s.k, s.k, s.n, s.n) })
+		eachTier(b, "NT/"+size, s.m*s.n*s.k, func() { NT(c, x, y, s.m, s.n, s.k, s.k, s.k, s.n) })
+		eachTier(b, "Packed/"+size, s.m*s.n*s.k, func() { Packed(c, x, packed, s.m, s.n, s.k, s.k, s.n, false) })
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	const n, k = 512, 512
+	src, dst := make([]float32, n*k), make([]float32, PackedLen(n, k))
+	for _, tier := range cpu.Tiers() {
+		for name, f := range map[string]func(){
+			"NN": func() { PackNN(dst, src, n, k, n) }, "NT": func() { PackNT(dst, src, n, k, k) },
 		} {
-			b.Run(fmt.Sprintf("%s/%dx%dx%d", f.name, s.m, s.n, s.k), func(b *testing.B) {
+			b.Run(name+"/"+tier.String(), func(b *testing.B) {
+				restore, _ := cpu.Force(tier)
+				defer restore()
+				b.SetBytes(4 * n * k)
 				for b.Loop() {
-					f.f()
+					f()
 				}
-				flop := 2 * float64(s.m*s.n*s.k) * float64(b.N)
-				b.ReportMetric(flop/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})
 		}
 	}

@@ -127,8 +127,8 @@ func AddScaled[T Float](y, x []T, a T) {
 	}
 }
 
-// quotient sets y[i] to x[i] / a.
-func quotient[T Float](y, x []T, a T) {
+// Quotient sets y[i] to x[i] / a.
+func Quotient[T Float](y, x []T, a T) {
 	y = y[:len(x)]
 	i := 0
 	if simd(len(x)) {

@@ -36,8 +36,8 @@ func exp32(x float32) float32 {
 		return 0
 	}
 	n := fma32(x, math.Log2E, round) - round
-	r := fma32(-n, ln2Lo, fma32(-n, ln2Hi, x))
-	q := float32(0x1.6ab89ep-10) // relative error 2⁻²⁸
+	r := fma32(-n, ln2Lo, x-float32(n*ln2Hi)) // as with an FMA: n·ln2Hi is exact
+	q := float32(0x1.6ab89ep-10)              // relative error 2⁻²⁸
 	q = fma32(q, r, 0x1.123d70p-7)
 	q = fma32(q, r, 0x1.55585ap-5)
 	q = fma32(q, r, 0x1.55548cp-3)
@@ -65,7 +65,7 @@ func exp64(x float64) float64 {
 		return 0
 	}
 	n := math.FMA(x, math.Log2E, round) - round
-	r := math.FMA(-n, ln2Lo, math.FMA(-n, ln2Hi, x))
+	r := math.FMA(-n, ln2Lo, x-float64(n*ln2Hi))
 	q := 0x1.48cb53f91ecccp-33 // relative error 2⁻⁶¹
 	q = math.FMA(q, r, 0x1.1f8f7ddbe7182p-29)
 	q = math.FMA(q, r, 0x1.ae785857f618ap-26)

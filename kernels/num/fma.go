@@ -8,36 +8,40 @@ func FMA[T Float](x, y, z T) T {
 	if wide[T]() {
 		return T(math.FMA(float64(x), float64(y), float64(z)))
 	}
-	return T(fma32(float32(x), float32(y), float32(z)))
+	return T(float32(sum(float64(float64(x)*float64(y)), float64(z))))
 }
 
-// fma32 computes in float64, where the product is exact and the sum s is
-// rounded. Rounding s again errs only if s lies half-way between two float32 by
-// having been rounded to that place; s has 29 more bits than a normal float32.
+// fma32 is FMA for float32. The product of two float32 is exact in float64.
 func fma32(x, y, z float32) float32 {
-	s := float64(float64(x)*float64(y)) + float64(z)
-	const more = 1<<29 - 1
-	if b := math.Float64bits(s); b&more == 1<<28 || b<<1 < (1023-125)<<53 {
-		return fmaOdd(x, y, z)
-	}
-	return float32(s)
+	return float32(sum(float64(float64(x)*float64(y)), float64(z)))
 }
 
-// fmaOdd rounds the sum to odd: of the two float64 around an inexact sum it
-// takes the one whose last bit is 1, which lies half-way between no two float32
-// (Boldo and Melquiond 2008). Two-sum gives the error of the sum (Knuth).
-func fmaOdd(x, y, z float32) float32 {
-	p, c := float64(float64(x)*float64(y)), float64(z)
-	s := p + c
-	d := s - p
-	e := (p - (s - d)) + (c - d)
-	if b := math.Float64bits(s); e != 0 && b&1 == 0 {
-		if (e > 0) == (s > 0) {
-			b++
-		} else {
-			b--
-		}
-		s = math.Float64frombits(b)
+// sum returns p + z, so rounded that rounding it again, to float32, gives what
+// rounding once would. Rounding twice errs only if the sum has been rounded to a
+// place half-way between two float32, normal or not: then its last 28 bits are
+// zero. (The function is just short enough to be inlined.)
+func sum(p, z float64) (s float64) {
+	if s = p + z; math.Float64bits(s)<<36 == 0 {
+		s = oddSum(p, z)
 	}
-	return float32(s)
+	return
+}
+
+// oddSum rounds p + z to odd: of the two float64 around an inexact sum it takes
+// the one whose last bit is 1, which lies half-way between no two float32 (Boldo
+// and Melquiond 2008). Two-sum gives the error of the sum (Knuth).
+//
+//go:noinline
+func oddSum(p, z float64) float64 {
+	s := p + z
+	d := s - p
+	e := (p - (s - d)) + (z - d)
+	b := math.Float64bits(s)
+	if e == 0 || e != e || b&1 != 0 {
+		return s
+	}
+	if (e > 0) == (s > 0) {
+		return math.Float64frombits(b + 1)
+	}
+	return math.Float64frombits(b - 1)
 }

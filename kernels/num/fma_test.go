@@ -47,7 +47,7 @@ func TestFMAIsRoundedOnce(t *testing.T) {
 		if float32(math.FMA(float64(x), float64(y), float64(z))) != want {
 			twice++
 		}
-		if fmaOdd(x, y, z) != want {
+		if float32(oddSum(float64(float64(x)*float64(y)), float64(z))) != want {
 			slow++
 		}
 	}

@@ -62,7 +62,7 @@ func erf64(x float64) float64 {
 	case a < 3:
 		sum, term := 1.0, 1.0
 		for n := 3.0; term > float64(sum*0x1p-56); n += 2 {
-			term = float64(term*2*z) / n
+			term = float64(term*float64(2*z)) / n
 			sum += term
 		}
 		y = float64(float64(a*(2/math.SqrtPi)) * float64(exp64(-z)*float64(sum-float64(low*sum))))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fucina-go/fucina/kernels/cpu"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -108,6 +109,25 @@ func testReductions[T Float](t *testing.T) {
 	zeros := []T{0, T(math.Copysign(0, -1)), 0}
 	if math.Signbit(float64(Max(zeros))) || !math.Signbit(float64(Min(zeros))) {
 		t.Errorf("max and min of zeros are %v and %v", Max(zeros), Min(zeros))
+	}
+}
+
+func TestLongRuns(t *testing.T) { // more than one call of assembly
+	n := 1<<17 + 37
+	x, y := values[float32](n, 1), values[float32](n, 2)
+	x[n-20], x[5] = 9, -9
+	if got, want := Sum(x), laneSum(x); got != want {
+		t.Errorf("sum is %v, want %v", got, want)
+	}
+	if got, want := Dot(x, y), laneDot(x, y); got != want {
+		t.Errorf("dot is %v, want %v", got, want)
+	}
+	if Max(x) != 9 || Min(x) != -9 {
+		t.Errorf("between %v and %v, want -9 and 9", Min(x), Max(x))
+	}
+	out := make([]float32, n)
+	if got := ExpSum(out, x, 1); got != laneSum(out) || out[n-20] != exp32(8) || out[5] != exp32(-10) {
+		t.Errorf("sum of exp is %v, want %v", got, laneSum(out))
 	}
 }
 
@@ -223,7 +243,7 @@ func testRope[T Float](t *testing.T) {
 				c.f(again, got.out, cos, back)
 				for i := range x {
 					if got.out[i] != want[i] || inPlace[i] != want[i] || math.Abs(float64(again[i]-x[i])) > 1e-6 {
-						t.Fatalf("%s, %d values, %d pairs: element %d is %v, in place %v, want %v; turned back %v, want %v",
+						t.Fatalf("%s, %d values, %d pairs: element %d is %v, in place %v, want %v; back %v from %v",
 							c.name, n, pairs, i, got.out[i], inPlace[i], want[i], again[i], x[i])
 					}
 				}
@@ -284,24 +304,28 @@ func checksum[T Float](f func(y, x []T)) uint32 {
 	return sum.Sum32()
 }
 
-func benchmark(b *testing.B, f func(y, x []float32)) {
-	x := values[float32](4096, 1)
-	y := make([]float32, len(x))
-	b.SetBytes(int64(4 * len(x)))
-	b.ReportAllocs()
-	for b.Loop() {
-		f(y, x)
-	}
+// BenchmarkKernels runs every kernel in every tier on 4096 elements, which stay
+// in the first level cache.
+func BenchmarkKernels(b *testing.B) {
+	b.Run("float32", benchmarkKernels[float32])
+	b.Run("float64", benchmarkKernels[float64])
 }
 
-func BenchmarkExp(b *testing.B)        { benchmark(b, Exp[float32]) }
-func BenchmarkLog(b *testing.B)        { benchmark(b, Log[float32]) }
-func BenchmarkSigmoid(b *testing.B)    { benchmark(b, Sigmoid[float32]) }
-func BenchmarkTanh(b *testing.B)       { benchmark(b, Tanh[float32]) }
-func BenchmarkSum(b *testing.B)        { benchmark(b, func(y, x []float32) { y[0] = Sum(x) }) }
-func BenchmarkDot(b *testing.B)        { benchmark(b, func(y, x []float32) { y[0] = Dot(x, x) }) }
-func BenchmarkMax(b *testing.B)        { benchmark(b, func(y, x []float32) { y[0] = Max(x) }) }
-func BenchmarkSoftmaxRow(b *testing.B) { benchmark(b, SoftmaxRow[float32]) }
-func BenchmarkRMSNormRow(b *testing.B) {
-	benchmark(b, func(y, x []float32) { RMSNormRow(y, x, x, 1e-6) })
+func benchmarkKernels[T Float](b *testing.B) {
+	const n = 4096
+	in := [4][]T{values[T](n, 1), values[T](n, 2), values[T](n, 3), {2}}
+	out := make([]T, n)
+	for _, k := range kernels[T]() {
+		for _, tier := range cpu.Tiers() {
+			b.Run(k.name+"/"+tier.String(), func(b *testing.B) {
+				restore, _ := cpu.Force(tier)
+				defer restore()
+				b.ReportAllocs()
+				for b.Loop() {
+					k.f(out, in)
+				}
+				b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gelem/s")
+			})
+		}
+	}
 }

@@ -20,8 +20,8 @@ func fold[T Float](l *[lanes]T) T {
 // Sum returns the sum of x, 0 if it is empty.
 func Sum[T Float](x []T) T {
 	var l [lanes]T
-	if simd(len(x)) {
-		n := whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
 			sumF64(f64(l[:]), f64(x), n)
 		} else {
@@ -44,8 +44,8 @@ func Sum[T Float](x []T) T {
 // FMA; Dot(x, x) is the sum of squares. y has at least the length of x.
 func Dot[T Float](x, y []T) T {
 	var l [lanes]T
-	if simd(len(x)) {
-		n := whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
 			dotF64(f64(l[:]), f64(x), f64(y[:n]), n)
 		} else {
@@ -70,8 +70,8 @@ func Dot[T Float](x, y []T) T {
 // to its lane by an FMA.
 func Squares[T Float](x []T, m T) T {
 	var l [lanes]T
-	if simd(len(x)) {
-		n := whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
 			squaresF64(f64(l[:]), f64(x), float64(m), n)
 		} else {
@@ -90,9 +90,10 @@ func Squares[T Float](x []T, m T) T {
 // one; +0 is larger than -0.
 func Max[T Float](x []T) T {
 	a := T(math.Inf(-1))
-	if simd(len(x)) {
-		a = maxSIMD(x)
-		x = x[whole(len(x)):]
+	for simd(len(x)) {
+		n := part(len(x))
+		a = max(a, maxSIMD(x[:n]))
+		x = x[n:]
 	}
 	b, c, d := a, a, a // the order does not matter: four chains run faster than one
 	for ; len(x) >= 4; x = x[4:] {
@@ -104,9 +105,9 @@ func Max[T Float](x []T) T {
 	return max(a, b, c, d)
 }
 
-// maxSIMD is Max of the whole groups of x.
+// maxSIMD is Max of whole groups.
 func maxSIMD[T Float](x []T) T {
-	n := whole(len(x))
+	n := len(x)
 	var l [lanes]T
 	copy(l[:], x)
 	if wide[T]() {
@@ -115,8 +116,10 @@ func maxSIMD[T Float](x []T) T {
 		maxF32(f32(l[:]), f32(x), n)
 	}
 	a := l[0]
-	for _, v := range l {
-		a = max(a, v)
+	for _, v := range l[1:] {
+		if v > a || v != v { // a NaN stays
+			a = v
+		}
 	}
 	for i := 0; a == 0 && i < n; i++ {
 		a = max(a, x[i]) // the instruction does not tell zeros apart
@@ -131,9 +134,10 @@ func maxSIMD[T Float](x []T) T {
 // one; -0 is smaller than +0.
 func Min[T Float](x []T) T {
 	a := T(math.Inf(1))
-	if simd(len(x)) {
-		a = minSIMD(x)
-		x = x[whole(len(x)):]
+	for simd(len(x)) {
+		n := part(len(x))
+		a = min(a, minSIMD(x[:n]))
+		x = x[n:]
 	}
 	b, c, d := a, a, a // the order does not matter: four chains run faster than one
 	for ; len(x) >= 4; x = x[4:] {
@@ -145,9 +149,9 @@ func Min[T Float](x []T) T {
 	return min(a, b, c, d)
 }
 
-// minSIMD is Min of the whole groups of x.
+// minSIMD is Min of whole groups.
 func minSIMD[T Float](x []T) T {
-	n := whole(len(x))
+	n := len(x)
 	var l [lanes]T
 	copy(l[:], x)
 	if wide[T]() {
@@ -156,8 +160,10 @@ func minSIMD[T Float](x []T) T {
 		minF32(f32(l[:]), f32(x), n)
 	}
 	a := l[0]
-	for _, v := range l {
-		a = min(a, v)
+	for _, v := range l[1:] {
+		if v < a || v != v {
+			a = v
+		}
 	}
 	for i := 0; a == 0 && i < n; i++ {
 		a = min(a, x[i]) // the instruction does not tell zeros apart

@@ -8,6 +8,7 @@ package num
 // RopeInterleaved turns the pairs (x[2i], x[2i+1]).
 func RopeInterleaved[T Float](y, x, cos, sin []T) {
 	y, sin = y[:len(x)], sin[:len(cos)]
+	_ = x[:2*len(cos)] // the assembly checks no bounds
 	i := 0
 	if n := whole(2 * len(cos)); !wide[T]() && simd(n) {
 		ropePairsF32(f32(y), f32(x), f32(cos), f32(sin), n)
@@ -25,6 +26,7 @@ func RopeInterleaved[T Float](y, x, cos, sin []T) {
 func RopeHalf[T Float](y, x, cos, sin []T) {
 	y, sin = y[:len(x)], sin[:len(cos)]
 	h := len(cos)
+	_ = x[:2*h]
 	i := 0
 	if !wide[T]() && simd(h) {
 		i = whole(h)

@@ -6,23 +6,22 @@ import "math"
 // As in torch, a row of nothing but -Inf and a row with +Inf give NaN.
 func SoftmaxRow[T Float](y, x []T) {
 	y = y[:len(x)]
-	quotient(y, y, ExpSum(y, x, Max(x)))
+	Quotient(y, y, ExpSum(y, x, Max(x)))
 }
 
 // ExpSum sets y[i] to exp(x[i] - m) and returns the Sum of y.
 func ExpSum[T Float](y, x []T, m T) T {
 	y = y[:len(x)]
 	var l [lanes]T
-	n := 0
-	if simd(len(x)) {
-		n = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
 			expSumF64(f64(l[:]), f64(y), f64(x), float64(m), n)
 		} else {
 			expSumF32(f32(l[:]), f32(y), f32(x), float32(m), n)
 		}
+		x, y = x[n:], y[n:]
 	}
-	x, y = x[n:], y[n:]
 	for i, v := range x {
 		y[i] = v - m
 	}

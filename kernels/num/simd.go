@@ -21,6 +21,10 @@ func f64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.Slic
 // whole is how many of n elements are in whole groups.
 func whole(n int) int { return n &^ (lanes - 1) }
 
+// part is whole for one call of a reduction, which takes long runs in parts: in
+// assembly a goroutine cannot be preempted, and the collector waits for it.
+func part(n int) int { return min(whole(n), 1<<17) }
+
 // An op names a function of one or two inputs that exists in assembly. The
 // functions stand in a switch, not in a table: through a function value the
 // arguments would escape to the heap.

@@ -237,7 +237,7 @@ func layerScaleF32AVX512(y, x, w, b *float32, m, r float32, n int)
 //go:noescape
 func layerScaleF32AVX2(y, x, w, b *float32, m, r float32, n int)
 
-// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func sumF32(lanes, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sumF32AVX512(lanes, x, n)
@@ -252,8 +252,7 @@ func sumF32AVX512(lanes, x *float32, n int)
 //go:noescape
 func sumF32AVX2(lanes, x *float32, n int)
 
-// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func dotF32(lanes, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		dotF32AVX512(lanes, x, y, n)
@@ -268,8 +267,7 @@ func dotF32AVX512(lanes, x, y *float32, n int)
 //go:noescape
 func dotF32AVX2(lanes, x, y *float32, n int)
 
-// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func squaresF32(lanes, x *float32, m float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		squaresF32AVX512(lanes, x, m, n)
@@ -285,7 +283,7 @@ func squaresF32AVX512(lanes, x *float32, m float32, n int)
 func squaresF32AVX2(lanes, x *float32, m float32, n int)
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 func expSumF32(lanes, y, x *float32, m float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expSumF32AVX512(lanes, y, x, m, n)
@@ -301,33 +299,19 @@ func expSumF32AVX512(lanes, y, x *float32, m float32, n int)
 func expSumF32AVX2(lanes, y, x *float32, m float32, n int)
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 func maxF32(lanes, x *float32, n int) {
-	if cpu.Current() == cpu.AVX512 {
-		maxF32AVX512(lanes, x, n)
-		return
-	}
 	maxF32AVX2(lanes, x, n)
 }
-
-//go:noescape
-func maxF32AVX512(lanes, x *float32, n int)
 
 //go:noescape
 func maxF32AVX2(lanes, x *float32, n int)
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 func minF32(lanes, x *float32, n int) {
-	if cpu.Current() == cpu.AVX512 {
-		minF32AVX512(lanes, x, n)
-		return
-	}
 	minF32AVX2(lanes, x, n)
 }
-
-//go:noescape
-func minF32AVX512(lanes, x *float32, n int)
 
 //go:noescape
 func minF32AVX2(lanes, x *float32, n int)
@@ -560,7 +544,7 @@ func layerScaleF64AVX512(y, x, w, b *float64, m, r float64, n int)
 //go:noescape
 func layerScaleF64AVX2(y, x, w, b *float64, m, r float64, n int)
 
-// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func sumF64(lanes, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sumF64AVX512(lanes, x, n)
@@ -575,8 +559,7 @@ func sumF64AVX512(lanes, x *float64, n int)
 //go:noescape
 func sumF64AVX2(lanes, x *float64, n int)
 
-// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func dotF64(lanes, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		dotF64AVX512(lanes, x, y, n)
@@ -591,8 +574,7 @@ func dotF64AVX512(lanes, x, y *float64, n int)
 //go:noescape
 func dotF64AVX2(lanes, x, y *float64, n int)
 
-// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func squaresF64(lanes, x *float64, m float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		squaresF64AVX512(lanes, x, m, n)
@@ -608,7 +590,7 @@ func squaresF64AVX512(lanes, x *float64, m float64, n int)
 func squaresF64AVX2(lanes, x *float64, m float64, n int)
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 func expSumF64(lanes, y, x *float64, m float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expSumF64AVX512(lanes, y, x, m, n)
@@ -624,33 +606,19 @@ func expSumF64AVX512(lanes, y, x *float64, m float64, n int)
 func expSumF64AVX2(lanes, y, x *float64, m float64, n int)
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 func maxF64(lanes, x *float64, n int) {
-	if cpu.Current() == cpu.AVX512 {
-		maxF64AVX512(lanes, x, n)
-		return
-	}
 	maxF64AVX2(lanes, x, n)
 }
-
-//go:noescape
-func maxF64AVX512(lanes, x *float64, n int)
 
 //go:noescape
 func maxF64AVX2(lanes, x *float64, n int)
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 func minF64(lanes, x *float64, n int) {
-	if cpu.Current() == cpu.AVX512 {
-		minF64AVX512(lanes, x, n)
-		return
-	}
 	minF64AVX2(lanes, x, n)
 }
-
-//go:noescape
-func minF64AVX512(lanes, x *float64, n int)
 
 //go:noescape
 func minF64AVX2(lanes, x *float64, n int)

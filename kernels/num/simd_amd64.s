@@ -758,7 +758,7 @@ end:
 	VZEROUPPER
 	RET
 
-// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in Z30.
 //
 // func sumF32AVX512(lanes, x *float32, n int)
@@ -781,7 +781,7 @@ end:
 	VZEROUPPER
 	RET
 
-// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in Y14, acc1 in Y13.
 //
 // func sumF32AVX2(lanes, x *float32, n int)
@@ -808,8 +808,7 @@ end:
 	VZEROUPPER
 	RET
 
-// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Z30.
 //
 // func dotF32AVX512(lanes, x, y *float32, n int)
@@ -834,8 +833,7 @@ end:
 	VZEROUPPER
 	RET
 
-// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Y14, acc1 in Y13.
 //
 // func dotF32AVX2(lanes, x, y *float32, n int)
@@ -865,8 +863,7 @@ end:
 	VZEROUPPER
 	RET
 
-// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. m in Z30, acc0 in Z29.
 //
 // func squaresF32AVX512(lanes, x *float32, m float32, n int)
@@ -891,8 +888,7 @@ end:
 	VZEROUPPER
 	RET
 
-// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. m in Y14, acc0 in Y13, acc1 in Y12.
 //
 // func squaresF32AVX2(lanes, x *float32, m float32, n int)
@@ -923,7 +919,7 @@ end:
 	RET
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 128 bytes. m in Z30, acc0 in Z29.
 //
 // func expSumF32AVX512(lanes, y, x *float32, m float32, n int)
@@ -979,7 +975,7 @@ end:
 	RET
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 128 bytes. m in Y14, acc0 in Y13, acc1 in Y12, 8 constants in
 // memory.
 //
@@ -1063,34 +1059,7 @@ end:
 	RET
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
-// A turn treats 16 elements and touches 64 bytes. acc0 in Z30.
-//
-// func maxF32AVX512(lanes, x *float32, n int)
-TEXT ·maxF32AVX512(SB), NOSPLIT, $0-24
-	MOVQ x+8(FP), DI
-	MOVQ n+16(FP), CX
-	MOVQ lanes+0(FP), R11
-	VMOVUPS 0(R11), Z30
-	XORQ AX, AX
-	TESTQ CX, CX
-	JEQ end
-loop:
-	VMOVUPS 0(DI)(AX*4), Z0
-	VMAXPS Z0, Z30, Z0
-	VCMPPS $4, Z30, Z30, K2
-	VBLENDMPS Z30, Z0, K2, Z0
-	VMOVAPS Z0, Z30
-	ADDQ $16, AX
-	CMPQ AX, CX
-	JLT loop
-end:
-	VMOVUPS Z30, 0(R11)
-	VZEROUPPER
-	RET
-
-// maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in Y14, acc1 in Y13.
 //
 // func maxF32AVX2(lanes, x *float32, n int)
@@ -1124,34 +1093,7 @@ end:
 	RET
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
-// A turn treats 16 elements and touches 64 bytes. acc0 in Z30.
-//
-// func minF32AVX512(lanes, x *float32, n int)
-TEXT ·minF32AVX512(SB), NOSPLIT, $0-24
-	MOVQ x+8(FP), DI
-	MOVQ n+16(FP), CX
-	MOVQ lanes+0(FP), R11
-	VMOVUPS 0(R11), Z30
-	XORQ AX, AX
-	TESTQ CX, CX
-	JEQ end
-loop:
-	VMOVUPS 0(DI)(AX*4), Z0
-	VMINPS Z0, Z30, Z0
-	VCMPPS $4, Z30, Z30, K2
-	VBLENDMPS Z30, Z0, K2, Z0
-	VMOVAPS Z0, Z30
-	ADDQ $16, AX
-	CMPQ AX, CX
-	JLT loop
-end:
-	VMOVUPS Z30, 0(R11)
-	VZEROUPPER
-	RET
-
-// minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in Y14, acc1 in Y13.
 //
 // func minF32AVX2(lanes, x *float32, n int)
@@ -1938,7 +1880,7 @@ end:
 	VZEROUPPER
 	RET
 
-// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Z30, acc1 in Z29.
 //
 // func sumF64AVX512(lanes, x *float64, n int)
@@ -1965,7 +1907,7 @@ end:
 	VZEROUPPER
 	RET
 
-// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Y14, acc1 in Y13, acc2 in Y12, acc3 in Y11.
 //
 // func sumF64AVX2(lanes, x *float64, n int)
@@ -2000,8 +1942,7 @@ end:
 	VZEROUPPER
 	RET
 
-// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 256 bytes. acc0 in Z30, acc1 in Z29.
 //
 // func dotF64AVX512(lanes, x, y *float64, n int)
@@ -2031,8 +1972,7 @@ end:
 	VZEROUPPER
 	RET
 
-// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 256 bytes. acc0 in Y14, acc1 in Y13, acc2 in Y12, acc3 in Y11.
 //
 // func dotF64AVX2(lanes, x, y *float64, n int)
@@ -2072,8 +2012,7 @@ end:
 	VZEROUPPER
 	RET
 
-// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. m in Z30, acc0 in Z29, acc1 in Z28.
 //
 // func squaresF64AVX512(lanes, x *float64, m float64, n int)
@@ -2103,8 +2042,7 @@ end:
 	VZEROUPPER
 	RET
 
-// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. m in Y14, acc0 in Y13, acc1 in Y12, acc2 in Y11,
 // acc3 in Y10.
 //
@@ -2146,7 +2084,7 @@ end:
 	RET
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 256 bytes. m in Z30, acc0 in Z29, acc1 in Z28.
 //
 // func expSumF64AVX512(lanes, y, x *float64, m float64, n int)
@@ -2245,7 +2183,7 @@ end:
 	RET
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 256 bytes. m in Y14, acc0 in Y13, acc1 in Y12, acc2 in Y11,
 // acc3 in Y10, 17 constants in memory.
 //
@@ -2411,41 +2349,7 @@ end:
 	RET
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
-// A turn treats 16 elements and touches 128 bytes. acc0 in Z30, acc1 in Z29.
-//
-// func maxF64AVX512(lanes, x *float64, n int)
-TEXT ·maxF64AVX512(SB), NOSPLIT, $0-24
-	MOVQ x+8(FP), DI
-	MOVQ n+16(FP), CX
-	MOVQ lanes+0(FP), R11
-	VMOVUPS 0(R11), Z30
-	VMOVUPS 64(R11), Z29
-	XORQ AX, AX
-	TESTQ CX, CX
-	JEQ end
-loop:
-	VMOVUPS 0(DI)(AX*8), Z0
-	VMAXPD Z0, Z30, Z0
-	VCMPPD $4, Z30, Z30, K2
-	VBLENDMPD Z30, Z0, K2, Z0
-	VMOVAPS Z0, Z30
-	VMOVUPS 64(DI)(AX*8), Z0
-	VMAXPD Z0, Z29, Z0
-	VCMPPD $4, Z29, Z29, K2
-	VBLENDMPD Z29, Z0, K2, Z0
-	VMOVAPS Z0, Z29
-	ADDQ $16, AX
-	CMPQ AX, CX
-	JLT loop
-end:
-	VMOVUPS Z30, 0(R11)
-	VMOVUPS Z29, 64(R11)
-	VZEROUPPER
-	RET
-
-// maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Y14, acc1 in Y13, acc2 in Y12, acc3 in Y11.
 //
 // func maxF64AVX2(lanes, x *float64, n int)
@@ -2493,41 +2397,7 @@ end:
 	RET
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
-// A turn treats 16 elements and touches 128 bytes. acc0 in Z30, acc1 in Z29.
-//
-// func minF64AVX512(lanes, x *float64, n int)
-TEXT ·minF64AVX512(SB), NOSPLIT, $0-24
-	MOVQ x+8(FP), DI
-	MOVQ n+16(FP), CX
-	MOVQ lanes+0(FP), R11
-	VMOVUPS 0(R11), Z30
-	VMOVUPS 64(R11), Z29
-	XORQ AX, AX
-	TESTQ CX, CX
-	JEQ end
-loop:
-	VMOVUPS 0(DI)(AX*8), Z0
-	VMINPD Z0, Z30, Z0
-	VCMPPD $4, Z30, Z30, K2
-	VBLENDMPD Z30, Z0, K2, Z0
-	VMOVAPS Z0, Z30
-	VMOVUPS 64(DI)(AX*8), Z0
-	VMINPD Z0, Z29, Z0
-	VCMPPD $4, Z29, Z29, K2
-	VBLENDMPD Z29, Z0, K2, Z0
-	VMOVAPS Z0, Z29
-	ADDQ $16, AX
-	CMPQ AX, CX
-	JLT loop
-end:
-	VMOVUPS Z30, 0(R11)
-	VMOVUPS Z29, 64(R11)
-	VZEROUPPER
-	RET
-
-// minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Y14, acc1 in Y13, acc2 in Y12, acc3 in Y11.
 //
 // func minF64AVX2(lanes, x *float64, n int)

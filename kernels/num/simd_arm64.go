@@ -85,37 +85,35 @@ func rmsScaleF32(y, x, w *float32, r float32, n int)
 //go:noescape
 func layerScaleF32(y, x, w, b *float32, m, r float32, n int)
 
-// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func sumF32(lanes, x *float32, n int)
 
-// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func dotF32(lanes, x, y *float32, n int)
 
-// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func squaresF32(lanes, x *float32, m float32, n int)
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 //
 //go:noescape
 func expSumF32(lanes, y, x *float32, m float32, n int)
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func maxF32(lanes, x *float32, n int)
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func minF32(lanes, x *float32, n int)
@@ -198,37 +196,35 @@ func rmsScaleF64(y, x, w *float64, r float64, n int)
 //go:noescape
 func layerScaleF64(y, x, w, b *float64, m, r float64, n int)
 
-// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func sumF64(lanes, x *float64, n int)
 
-// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func dotF64(lanes, x, y *float64, n int)
 
-// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func squaresF64(lanes, x *float64, m float64, n int)
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 //
 //go:noescape
 func expSumF64(lanes, y, x *float64, m float64, n int)
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func maxF64(lanes, x *float64, n int)
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
 func minF64(lanes, x *float64, n int)

@@ -360,7 +360,7 @@ loop:
 end:
 	RET
 
-// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
 // func sumF32(lanes, x *float32, n int)
@@ -392,8 +392,7 @@ end:
 	FMOVQ F27, 48(R10)
 	RET
 
-// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
 // func dotF32(lanes, x, y *float32, n int)
@@ -431,8 +430,7 @@ end:
 	FMOVQ F27, 48(R10)
 	RET
 
-// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26.
 //
@@ -472,7 +470,7 @@ end:
 	RET
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 128 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26.
 //
@@ -632,7 +630,7 @@ end:
 	RET
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
 // func maxF32(lanes, x *float32, n int)
@@ -669,7 +667,7 @@ end:
 	RET
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
 // func minF32(lanes, x *float32, n int)
@@ -1061,7 +1059,7 @@ loop:
 end:
 	RET
 
-// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements, to which it adds.
+// sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
@@ -1110,8 +1108,7 @@ end:
 	FMOVQ F23, 112(R10)
 	RET
 
-// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to which
-// it adds.
+// dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 256 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
@@ -1170,8 +1167,7 @@ end:
 	FMOVQ F23, 112(R10)
 	RET
 
-// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements, to
-// which it adds.
+// squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26, acc4 in V25, acc5 in V24, acc6 in V23, acc7 in V22.
 //
@@ -1231,7 +1227,7 @@ end:
 	RET
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
-// elements, to which it adds.
+// elements.
 // A turn treats 16 elements and touches 256 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26, acc4 in V25, acc5 in V24, acc6 in V23, acc7 in V22, 5 constants in memory.
 //
@@ -1645,7 +1641,7 @@ end:
 	RET
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
@@ -1703,7 +1699,7 @@ end:
 	RET
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
-// a multiple of 16; lanes has 16 elements, to which it adds.
+// a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //

@@ -7,118 +7,118 @@ package num
 // hasSIMD tells that this build has assembly.
 const hasSIMD = false
 
-func addF32(z, x, y *float32, n int) {}
+func addF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func subF32(z, x, y *float32, n int) {}
+func subF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func mulF32(z, x, y *float32, n int) {}
+func mulF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func divF32(z, x, y *float32, n int) {}
+func divF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func maximumF32(z, x, y *float32, n int) {}
+func maximumF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func minimumF32(z, x, y *float32, n int) {}
+func minimumF32(z, x, y *float32, n int) { panic("this build has no assembly") }
 
-func negF32(y, x *float32, n int) {}
+func negF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func absF32(y, x *float32, n int) {}
+func absF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func sqrtF32(y, x *float32, n int) {}
+func sqrtF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func fmaF32(z, a, b, c *float32, n int) {}
+func fmaF32(z, a, b, c *float32, n int) { panic("this build has no assembly") }
 
-func scaleF32(y, x *float32, a float32, n int) {}
+func scaleF32(y, x *float32, a float32, n int) { panic("this build has no assembly") }
 
-func quotientF32(y, x *float32, a float32, n int) {}
+func quotientF32(y, x *float32, a float32, n int) { panic("this build has no assembly") }
 
-func axpyF32(y, x *float32, a float32, n int) {}
+func axpyF32(y, x *float32, a float32, n int) { panic("this build has no assembly") }
 
-func rmsScaleF32(y, x, w *float32, r float32, n int) {}
+func rmsScaleF32(y, x, w *float32, r float32, n int) { panic("this build has no assembly") }
 
-func layerScaleF32(y, x, w, b *float32, m, r float32, n int) {}
+func layerScaleF32(y, x, w, b *float32, m, r float32, n int) { panic("this build has no assembly") }
 
-func sumF32(lanes, x *float32, n int) {}
+func sumF32(lanes, x *float32, n int) { panic("this build has no assembly") }
 
-func dotF32(lanes, x, y *float32, n int) {}
+func dotF32(lanes, x, y *float32, n int) { panic("this build has no assembly") }
 
-func squaresF32(lanes, x *float32, m float32, n int) {}
+func squaresF32(lanes, x *float32, m float32, n int) { panic("this build has no assembly") }
 
-func expSumF32(lanes, y, x *float32, m float32, n int) {}
+func expSumF32(lanes, y, x *float32, m float32, n int) { panic("this build has no assembly") }
 
-func maxF32(lanes, x *float32, n int) {}
+func maxF32(lanes, x *float32, n int) { panic("this build has no assembly") }
 
-func minF32(lanes, x *float32, n int) {}
+func minF32(lanes, x *float32, n int) { panic("this build has no assembly") }
 
-func addF64(z, x, y *float64, n int) {}
+func addF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func subF64(z, x, y *float64, n int) {}
+func subF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func mulF64(z, x, y *float64, n int) {}
+func mulF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func divF64(z, x, y *float64, n int) {}
+func divF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func maximumF64(z, x, y *float64, n int) {}
+func maximumF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func minimumF64(z, x, y *float64, n int) {}
+func minimumF64(z, x, y *float64, n int) { panic("this build has no assembly") }
 
-func negF64(y, x *float64, n int) {}
+func negF64(y, x *float64, n int) { panic("this build has no assembly") }
 
-func absF64(y, x *float64, n int) {}
+func absF64(y, x *float64, n int) { panic("this build has no assembly") }
 
-func sqrtF64(y, x *float64, n int) {}
+func sqrtF64(y, x *float64, n int) { panic("this build has no assembly") }
 
-func fmaF64(z, a, b, c *float64, n int) {}
+func fmaF64(z, a, b, c *float64, n int) { panic("this build has no assembly") }
 
-func scaleF64(y, x *float64, a float64, n int) {}
+func scaleF64(y, x *float64, a float64, n int) { panic("this build has no assembly") }
 
-func quotientF64(y, x *float64, a float64, n int) {}
+func quotientF64(y, x *float64, a float64, n int) { panic("this build has no assembly") }
 
-func axpyF64(y, x *float64, a float64, n int) {}
+func axpyF64(y, x *float64, a float64, n int) { panic("this build has no assembly") }
 
-func rmsScaleF64(y, x, w *float64, r float64, n int) {}
+func rmsScaleF64(y, x, w *float64, r float64, n int) { panic("this build has no assembly") }
 
-func layerScaleF64(y, x, w, b *float64, m, r float64, n int) {}
+func layerScaleF64(y, x, w, b *float64, m, r float64, n int) { panic("this build has no assembly") }
 
-func sumF64(lanes, x *float64, n int) {}
+func sumF64(lanes, x *float64, n int) { panic("this build has no assembly") }
 
-func dotF64(lanes, x, y *float64, n int) {}
+func dotF64(lanes, x, y *float64, n int) { panic("this build has no assembly") }
 
-func squaresF64(lanes, x *float64, m float64, n int) {}
+func squaresF64(lanes, x *float64, m float64, n int) { panic("this build has no assembly") }
 
-func expSumF64(lanes, y, x *float64, m float64, n int) {}
+func expSumF64(lanes, y, x *float64, m float64, n int) { panic("this build has no assembly") }
 
-func maxF64(lanes, x *float64, n int) {}
+func maxF64(lanes, x *float64, n int) { panic("this build has no assembly") }
 
-func minF64(lanes, x *float64, n int) {}
+func minF64(lanes, x *float64, n int) { panic("this build has no assembly") }
 
-func equalF32(z *bool, x, y *float32, n int) {}
+func equalF32(z *bool, x, y *float32, n int) { panic("this build has no assembly") }
 
-func notEqualF32(z *bool, x, y *float32, n int) {}
+func notEqualF32(z *bool, x, y *float32, n int) { panic("this build has no assembly") }
 
-func lessF32(z *bool, x, y *float32, n int) {}
+func lessF32(z *bool, x, y *float32, n int) { panic("this build has no assembly") }
 
-func lessEqualF32(z *bool, x, y *float32, n int) {}
+func lessEqualF32(z *bool, x, y *float32, n int) { panic("this build has no assembly") }
 
-func expF32(y, x *float32, n int) {}
+func expF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func expF64(y, x *float64, n int) {}
+func expF64(y, x *float64, n int) { panic("this build has no assembly") }
 
-func logF32(y, x *float32, n int) {}
+func logF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func tanhF32(y, x *float32, n int) {}
+func tanhF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func erfF32(y, x *float32, n int) {}
+func erfF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func sigmoidF32(y, x *float32, n int) {}
+func sigmoidF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func siluF32(y, x *float32, n int) {}
+func siluF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func swigluF32(y, x, u *float32, n int) {}
+func swigluF32(y, x, u *float32, n int) { panic("this build has no assembly") }
 
-func geluF32(y, x *float32, n int) {}
+func geluF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func geluTanhF32(y, x *float32, n int) {}
+func geluTanhF32(y, x *float32, n int) { panic("this build has no assembly") }
 
-func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int) {}
+func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int) { panic("this build has no assembly") }
 
-func ropePairsF32(y, x, cos2, sin2 *float32, n int) {}
+func ropePairsF32(y, x, cos2, sin2 *float32, n int) { panic("this build has no assembly") }

@@ -83,7 +83,10 @@ func kernels[T Float]() []kernel[T] {
 		_, r := LayerNormRow(out, in[0], in[1], in[2], 1e-6)
 		return r
 	})
-	other("RopeHalf", func(out []T, in [4][]T) T { RopeHalf(out, in[0], in[1][:len(out)/2], in[2][:len(out)/2]); return 0 })
+	other("RopeHalf", func(out []T, in [4][]T) T {
+		RopeHalf(out, in[0], in[1][:len(out)/2], in[2][:len(out)/2])
+		return 0
+	})
 	other("RopeInterleaved", func(out []T, in [4][]T) T {
 		RopeInterleaved(out, in[0], in[1][:len(out)/2], in[2][:len(out)/2])
 		return 0

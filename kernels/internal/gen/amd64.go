@@ -30,6 +30,9 @@ func (w *writer) amd64(units int) {
 	w.p("TESTQ CX, CX")
 	w.p("JEQ %s", end)
 	w.place("loop")
+	for _, ptr := range w.loop.prefetch {
+		w.p("PREFETCHT0 %d(%s)(AX*%d)", prefetchAhead, pointerRegs64[ptr], w.loop.pointers()[ptr].bytes)
+	}
 	for i := range w.ins {
 		w.amd64Ins(i)
 	}

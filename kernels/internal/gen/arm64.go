@@ -121,6 +121,12 @@ func (s *source) word(op string, elem, d, a, b int) {
 	s.p("WORD $0x%08x // %s V%d, V%d, V%d of %d-byte lanes", bits|uint32(b<<16|a<<5|d), c.name, d, a, b, elem)
 }
 
+// element writes d += a·b[index] of 4-byte lanes.
+func (s *source) element(d, a, b, index int) {
+	bits := uint32(0x4F801000 | index&1<<21 | index>>1<<11 | b<<16 | a<<5 | d)
+	s.p("WORD $0x%08x // FMLA V%d, V%d, V%d[%d] of 4-byte lanes", bits, d, a, b, index)
+}
+
 // shiftARM writes a shift of every lane by n bits.
 func (s *source) shiftARM(op string, elem, d, a, n int) {
 	field := 16*elem - n // twice the width of a lane, minus n

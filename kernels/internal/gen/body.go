@@ -153,6 +153,7 @@ type loop struct {
 	accumulates     bool // the parameter lanes points to 16 accumulators
 	body            func(b *body)
 	only            []*tier // nil: all
+	prefetch        []int   // pointers whose memory is to be fetched ahead
 }
 
 // A pointer of a loop advances by so many bytes an element.

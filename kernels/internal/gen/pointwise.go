@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // num writes package num: loops over elements and sums in 16 lanes. The
@@ -33,8 +34,9 @@ func (s *source) simple(name, doc string, elem int, pointers, scalars string, f 
 		list += fmt.Sprintf(", %s %s", scalars, float(elem))
 	}
 	name = typed(name, elem)
-	s.write(&loop{name: name, list: list + ", n int", doc: name + " computes " + doc + " of n elements, a multiple of 16.",
-		elem: elem, body: func(b *body) { b.store(0, f(b)) }})
+	s.write(&loop{name: name, list: list + ", n int", elem: elem,
+		doc:  name + " computes " + doc + " of n elements, a multiple of 16.",
+		body: func(b *body) { b.store(0, f(b)) }})
 }
 
 func (s *source) arithmetic(elem int) {
@@ -66,9 +68,11 @@ func (s *source) arithmetic(elem int) {
 	s.simple("rmsScale", "y = (x·r)·w", elem, "y, x, w", "r", func(b *body) val {
 		return b.times(b.times(b.load(1), b.scalar("r")), b.load(2))
 	})
-	s.simple("layerScale", "y = ((x - m)·r)·w + b, the last product fused", elem, "y, x, w, b", "m, r", func(b *body) val {
-		return b.fma(b.times(b.minus(b.load(1), b.scalar("m")), b.scalar("r")), b.load(2), b.load(3))
-	})
+	s.simple("layerScale", "y = ((x - m)·r)·w + b, the last product fused", elem, "y, x, w, b", "m, r",
+		func(b *body) val {
+			d := b.minus(b.load(1), b.scalar("m"))
+			return b.fma(b.times(d, b.scalar("r")), b.load(2), b.load(3))
+		})
 }
 
 // extreme is what max and min are in Go. The amd64 instruction gives y if one of
@@ -89,8 +93,12 @@ func (s *source) sums(elem int) {
 			list += fmt.Sprintf(", %s %s", scalars, float(elem))
 		}
 		name = typed(name, elem)
-		s.write(&loop{name: name, list: list + ", n int", elem: elem, accumulates: true, body: f,
-			doc: name + " " + doc + " n is a multiple of 16; lanes has 16 elements, to which it adds."})
+		l := &loop{name: name, list: list + ", n int", elem: elem, accumulates: true, body: f,
+			doc: name + " " + doc + " n is a multiple of 16; lanes has 16 elements."}
+		if strings.HasPrefix(name, "max") || strings.HasPrefix(name, "min") {
+			l.only = []*tier{avx2, neon} // with AVX-512 the way through a mask register takes twice as long
+		}
+		s.write(l)
 	}
 	write("sum", "adds x[i] to lane i%16.", "x", "", func(b *body) { b.addInto(b.load(0)) })
 	write("dot", "adds x[i]·y[i], fused, to lane i%16.", "x, y", "", func(b *body) { b.fmaInto(b.load(0), b.load(1)) })

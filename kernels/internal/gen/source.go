@@ -52,6 +52,7 @@ type function struct {
 	name, list, doc string
 	params          []param
 	tiers           []*tier
+	local           bool // called by a chooser of its own, in extra
 }
 
 // A source collects the functions of one package.
@@ -60,6 +61,7 @@ type source struct {
 	funcs []*function
 	text  map[string]*strings.Builder // by architecture
 	pool  map[string]*pool
+	extra map[string]string // more Go text, by architecture or for "none"
 
 	now  *tier             // of the function being written
 	args map[string]string // parameter to its place in the frame
@@ -75,7 +77,8 @@ type pool struct {
 }
 
 func newSource(pkg string) *source {
-	s := &source{pkg: pkg, text: map[string]*strings.Builder{}, pool: map[string]*pool{}}
+	s := &source{pkg: pkg, text: map[string]*strings.Builder{}, pool: map[string]*pool{},
+		extra: map[string]string{}}
 	for _, arch := range []string{"amd64", "arm64"} {
 		s.text[arch] = &strings.Builder{}
 		s.pool[arch] = &pool{at: map[string]int{}}
@@ -151,8 +154,8 @@ func (s *source) files() map[string]string {
 		fmt.Fprintf(&b, "%s//go:build !purego\n\n#include \"textflag.h\"\n", notice)
 		b.WriteString(s.text[arch].String())
 		if p := s.pool[arch]; p.size > 0 {
-			fmt.Fprintf(&b, "\n// Constants, each repeated to the width of a vector.\n%sGLOBL consts<>(SB), RODATA|NOPTR, $%d\n",
-				p.data.String(), p.size)
+			fmt.Fprintf(&b, "\n// Constants, each repeated to the width of a vector.\n%s", p.data.String())
+			fmt.Fprintf(&b, "GLOBL consts<>(SB), RODATA|NOPTR, $%d\n", p.size)
 		}
 		out["simd_"+arch+".s"] = b.String()
 		out["simd_"+arch+".go"] = s.declarations(arch)
@@ -179,7 +182,7 @@ func (s *source) declarations(arch string) string {
 			}
 		}
 		doc := "// " + strings.ReplaceAll(wrap(f.doc, 100), "\n", "\n// ")
-		if arch == "amd64" {
+		if arch == "amd64" && !f.local {
 			call := []string{}
 			for _, p := range f.params {
 				call = append(call, p.name)
@@ -200,18 +203,24 @@ func (s *source) declarations(arch string) string {
 			fmt.Fprintf(&b, "\n%s//go:noescape\nfunc %s(%s)\n", doc, name, f.list)
 		}
 	}
+	b.WriteString(s.extra[arch])
 	return b.String()
 }
 
-// stubs writes the file for builds without assembly, where hasSIMD keeps the
-// compiler from calling these functions.
+const noAssembly = `panic("this build has no assembly")`
+
+// stubs writes the file for builds without assembly, where hasSIMD keeps
+// anybody from calling these functions.
 func (s *source) stubs() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s//go:build purego || (!amd64 && !arm64)\n\npackage %s\n\n", notice, s.pkg)
 	fmt.Fprintf(&b, "// hasSIMD tells that this build has assembly.\nconst hasSIMD = false\n")
 	for _, f := range s.funcs {
-		fmt.Fprintf(&b, "\nfunc %s(%s) {}\n", f.name, f.list)
+		if !f.local {
+			fmt.Fprintf(&b, "\nfunc %s(%s) { %s }\n", f.name, f.list, noAssembly)
+		}
 	}
+	b.WriteString(s.extra["none"])
 	return b.String()
 }
 

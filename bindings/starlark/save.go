@@ -1,0 +1,73 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// save writes the file that a script calls name; op is the function it called. In shape-only mode it does nothing.
+func (it *Interp) save(op, name string, write func(w io.Writer) error) error {
+	if it.env.IsShapeOnly() {
+		return nil
+	}
+	if it.cfg.Save == nil {
+		return &core.Error{Op: op, Msg: fmt.Sprintf("cannot save %s: this program lets scripts write no files", name)}
+	}
+	err := it.cfg.Save(it.ResolvePath(name), write)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		return fmt.Errorf("%s: cannot save %s: %s", op, name, reason(err))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// saveFile writes a temporary file in the folder of name and gives it that name at the end, so that there is the
+// old file or the new one, never a part of one.
+func saveFile(name string, write func(w io.Writer) error) error {
+	f, err := temporary(name)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		if !done { // also when write panics
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	done = true
+	return nil
+}
+
+// temporary creates a file beside name, with the permissions that a new file has.
+func temporary(name string) (f *os.File, err error) {
+	dir, base := filepath.Split(name)
+	for i := range 100 {
+		f, err = os.OpenFile(filepath.Join(dir, fmt.Sprintf(".%s.%d.%d.tmp", base, os.Getpid(), i)),
+			os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, err
+}

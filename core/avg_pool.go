@@ -1,0 +1,143 @@
+package core
+
+import (
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// AvgPool is the mean of the elements in a window that slides along the named axes, as PyTorch's avg_pool1d, 2d and
+// 3d.
+//
+// Shape: input[batch, channel, y, x] → y[batch, channel, y', x'] for input.avg_pool(y=2, x=2); the sizes and the
+// options are those of max_pool. Padding counts as elements of 0 unless count_include_pad is false; what a last
+// window of ceil_mode has beyond the padding never counts.
+// Numerics: elements are added in the order of the window, and divided once; f16 and bf16 compute in f32.
+//
+// Errors: an axis that the input lacks; padding as wide as the window; a window that does not fit; integers.
+//
+// Example:
+//
+//	ones(channel=3, y=8, x=8).avg_pool(y=2, x=2)
+type AvgPool struct {
+	Pool
+	CountIncludePad bool `arg:"count_include_pad=true"`
+}
+
+var avgPool = Declare[AvgPool]("avg_pool")
+
+// Names keeps the axes.
+func (a *AvgPool) Names(p *Plan) {
+	p.Float(a.Input)
+	a.declare(p)
+}
+
+// Sizes counts the windows.
+func (a *AvgPool) Sizes(s *Sizes) {
+	r := s.c.plan.data.(pool)
+	a.settle(s, r, a.windows(r, Every(1)))
+}
+
+// Eval averages.
+func (a *AvgPool) Eval(c *Ctx) {
+	if c.Out(0).Len() == 0 {
+		return
+	}
+	if a.Input.dtype == dtype.F64 {
+		poolAverage[float64](c, a)
+	} else {
+		poolAverage[float32](c, a)
+	}
+}
+
+func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
+	r, out := c.Data().(pool), c.Out(0)
+	windows := a.windows(r, Every(1))
+	x := elementsOf[C](c.Dense(a.Input, r.order, native[C]()))
+	y := out
+	if out.axes != r.order || out.dtype != native[C]() {
+		y = c.Scratch(native[C](), r.order, out.permuted(r.order).sizes)
+	}
+	counts := a.counts(windows)
+	n := windows[len(windows)-1].small
+	c.Split(y.Len()/n, max(1, pointGrain/n/8), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			ys := row[C](y, i, n)
+			clear(ys)
+			eachWindow(windows, i, func(from, to, at, step int) {
+				for j, p := from, at; j < to; j, p = j+1, p+step {
+					ys[j] += x[p]
+				}
+			})
+			for j := range ys {
+				ys[j] /= C(counts[(i*n+j)%len(counts)])
+			}
+		}
+	})
+	if y != out {
+		c.copyInto(out, y.permuted(out.axes))
+	}
+}
+
+// counts is how many elements each window has, in the order of the output.
+func (a *AvgPool) counts(windows []slide) []float64 {
+	counts := []float64{1}
+	for _, l := range windows {
+		var next []float64
+		for _, outer := range counts {
+			for q := range l.small {
+				start := q*l.s - l.before
+				end := min(start+l.kernel, l.large+l.after)
+				if !a.CountIncludePad {
+					start, end = max(start, 0), min(end, l.large)
+				}
+				next = append(next, outer*float64(end-start))
+			}
+		}
+		counts = next
+	}
+	return counts
+}
+
+// Saves nothing.
+func (*AvgPool) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP spreads gy, divided by the count, over the window: conv_transpose with a kernel of ones.
+func (a *AvgPool) VJP(_, gy []*Tensor, g *Grads) {
+	r := a.roles()
+	windows := a.windows(r, Every(1))
+	env, dt := gy[0].env, classOf(a.Input.dtype)
+	kernel := freshNames(r.spatial, a.Input.axes)
+	stride, padding := perAxisOf(r.spatial), perAxisOf(r.spatial)
+	var sizes, small []int
+	for i, l := range windows {
+		sizes, small = append(sizes, l.kernel), append(small, l.small)
+		stride.Each.Values[i] = [2]int{l.s, l.s}
+		padding.Each.Values[i] = [2]int{l.before, (l.small-1)*l.s + l.kernel - l.before - l.large}
+	}
+	counts := env.FromFloats(dt, a.counts(windows), r.spatial, small...)
+	ones := env.FromFloats(dt, repeated(1, sizes), axisList(kernel...), sizes...)
+	g.Set(0, convTranspose.Call(ConvTranspose{Padding: padding, Convolution: Convolution{
+		Input: gy[0].wide().Div(counts), Weight: ones, Axis: axis.Empty, Spatial: Map[string]{r.spatial, kernel},
+		Stride: stride, Dilation: Every(1), Groups: 1}}))
+}
+
+// repeated is v for each element of a tensor of these sizes.
+func repeated(v float64, sizes []int) []float64 {
+	n := 1
+	for _, s := range sizes {
+		n *= s
+	}
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = v
+	}
+	return list
+}
+
+// Samples covers the lengths, one axis and several, every option, and the dtypes.
+func (*AvgPool) Samples(m *Maker) (list []AvgPool) {
+	for i, p := range m.pools(floats) {
+		list = append(list, AvgPool{Pool: p, CountIncludePad: i%2 == 0})
+	}
+	return list
+}

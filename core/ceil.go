@@ -1,0 +1,32 @@
+package core
+
+import "math"
+
+// Ceil is the least integer not below x, element by element, in the dtype of x.
+//
+// Shape: x[axes] → y[axes]. Integers stay as they are.
+//
+// Example:
+//
+//	tensor([-1.5, 0.5, 1.5, 2.7], "a").ceil()
+type Ceil struct{ Unary }
+
+var ceil = Declare[Ceil]("ceil")
+
+// Ceil is the least integer not below x; see the Ceil operation.
+func (x *Tensor) Ceil() *Tensor { return ceil.Call(Ceil{Unary{x}}) }
+
+// F32 is the f32 kernel.
+func (*Ceil) F32(y, x []float32) { each(y, x, math.Ceil) }
+
+// F64 is the f64 kernel.
+func (*Ceil) F64(y, x []float64) { each(y, x, math.Ceil) }
+
+// I64 is the integer kernel.
+func (*Ceil) I64(y, x []int64) { copy(y, x) }
+
+// Saves nothing.
+func (*Ceil) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP is 0.
+func (a *Ceil) VJP(_, gy []*Tensor, g *Grads) { g.zero(0, gy[0]) }

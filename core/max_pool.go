@@ -1,0 +1,131 @@
+package core
+
+import (
+	"math"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
+
+// MaxPool is the greatest element in a window that slides along the named axes, as PyTorch's max_pool1d, 2d and 3d.
+//
+// Shape: input[batch, channel, y, x] → y[batch, channel, y', x'] for input.max_pool(y=2, x=2). An axis of n gets (n +
+// before + after - dilation · (window - 1) - 1) // stride + 1 places, or one more with ceil_mode for what is left.
+// stride, padding and dilation are one number, or one per axis in a dict; padding takes (before, after) too. The
+// stride is the window's size unless given.
+// Numerics: NaN is greatest. Of equals, the first in the order of the input's axes gets the gradient. A window that
+// sees no element, which only a dilation makes possible, gives -inf or the least integer.
+//
+// Errors: an axis that the input lacks; padding as wide as the window; a window that does not fit.
+//
+// Example:
+//
+//	ones(channel=3, y=8, x=8).max_pool(y=2, x=2)
+type MaxPool struct {
+	Pool
+	Dilation PerAxis `arg:"dilation=1"`
+}
+
+var maxPool = Declare[MaxPool]("max_pool")
+
+// Names keeps the axes.
+func (a *MaxPool) Names(p *Plan) { a.declare(p) }
+
+// Sizes counts the windows.
+func (a *MaxPool) Sizes(s *Sizes) {
+	r := s.c.plan.data.(pool)
+	s.perAxis("dilation", a.Dilation, r.spatial)
+	a.settle(s, r, a.windows(r, a.Dilation))
+}
+
+// Eval looks for the greatest.
+func (a *MaxPool) Eval(c *Ctx) {
+	switch classOf(a.Input.dtype) {
+	case dtype.F32:
+		poolMax(c, a, float32(math.Inf(-1)))
+	case dtype.F64:
+		poolMax(c, a, math.Inf(-1))
+	default:
+		least, _ := intRange(a.Input.dtype)
+		if a.Input.dtype == dtype.Bool {
+			least = 0
+		}
+		poolMax(c, a, least)
+	}
+}
+
+func poolMax[C number](c *Ctx, a *MaxPool, least C) {
+	r, out := c.Data().(pool), c.Out(0)
+	sizes := out.permuted(r.order).sizes
+	places := c.Save(dtype.I64, r.order, sizes) // of the greatest, counted over the spatial axes
+	if out.Len() == 0 {
+		return
+	}
+	windows := a.windows(r, a.Dilation)
+	x := elementsOf[C](c.Dense(a.Input, r.order, native[C]()))
+	y := out
+	if out.axes != r.order || out.dtype != native[C]() {
+		y = c.Scratch(native[C](), r.order, sizes)
+	}
+	n, plane, outer := windows[len(windows)-1].small, 1, 1
+	for i, l := range windows {
+		plane *= l.large
+		if i < len(windows)-1 {
+			outer *= l.small
+		}
+	}
+	c.Split(y.Len()/n, max(1, pointGrain/n/8), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			ys := row[C](y, i, n)
+			for j := range ys {
+				ys[j] = least
+			}
+			if places == nil {
+				eachWindow(windows, i, func(from, to, at, step int) {
+					for j, p := from, at; j < to; j, p = j+1, p+step {
+						if v := x[p]; v > ys[j] || v != v {
+							ys[j] = v
+						}
+					}
+				})
+				continue
+			}
+			ps := row[int64](places, i, n)
+			clear(ps)
+			eachWindow(windows, i, func(from, to, at, step int) {
+				for j, p := from, at; j < to; j, p = j+1, p+step {
+					if v := x[p]; v > ys[j] || v != v {
+						ys[j], ps[j] = v, int64(p-i/outer*plane)
+					}
+				}
+			})
+		}
+	})
+	if y != out {
+		c.copyInto(out, y.permuted(out.axes))
+	}
+}
+
+// Saves nothing: the places are state of Eval.
+func (*MaxPool) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP adds gy to where the greatest elements are.
+func (a *MaxPool) VJP(_, gy []*Tensor, g *Grads) {
+	const run = "pool_run"
+	r := a.roles()
+	axes := a.Input.axes.Without(r.spatial).Append(axisList(run))
+	sizes := make([]int, axes.Len())
+	for k, name := range axes.Names() {
+		sizes[k] = a.Input.Size(name)
+	}
+	sizes[len(sizes)-1] = volume(a.Input, r.spatial)
+	gx := gy[0].env.Zeros(gy[0].dtype, axes, sizes...).IndexAdd(g.State(0), gy[0], run)
+	g.Set(0, split.Call(Split{X: gx, Axis: run, Into: a.Input.sized(r.spatial)}))
+}
+
+// Samples covers the lengths, one axis and several, every option, and the dtypes.
+func (*MaxPool) Samples(m *Maker) (list []MaxPool) {
+	for i, p := range m.pools(allDTypes) {
+		list = append(list, MaxPool{Pool: p, Dilation: Every(1 + i%2)})
+	}
+	return list
+}

@@ -1,0 +1,396 @@
+package core
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/num"
+)
+
+// MoE is the mixture of a row's experts, which route has chosen: the sum over the choices of weight · down · (act(gate
+// · x) · (up · x)), each with the weights of that expert (Shazeer et al. 2017).
+//
+// Shape: x[row, embed], weights[row, choice], indices[row, choice] of integers, w_gate[expert, ffn, embed],
+// w_up[expert, ffn, embed], w_down[expert, embed, ffn] → y[row, embed]. Rows may have any axes, and the weights' axes
+// any order; choice is the axis of the indices that x lacks.
+// Numerics: the rows of an expert are one product of matrices, whose rows are those of dot; a row's experts are added
+// in the order of the choices, each product and sum rounded once together; f16 and bf16 compute in f32 and round once.
+//
+// Errors: axes that do not fit; indices outside of 0 … number of experts - 1; different dtypes.
+//
+// Example:
+//
+//	x, w = ones(row=2, embed=3), ones(expert=4, ffn=5, embed=3)
+//	weights, indices = route(ones(row=2, expert=4), 2)
+//	moe(x, weights, indices, w, w, w)
+type MoE struct {
+	X          *Tensor `arg:"x"`
+	Weights    *Tensor `arg:"weights"`
+	Indices    *Tensor `arg:"indices"`
+	WGate      *Tensor `arg:"w_gate"`
+	WUp        *Tensor `arg:"w_up"`
+	WDown      *Tensor `arg:"w_down"`
+	Axis       Axis    `arg:"axis=expert"`
+	Activation string  `arg:"activation=silu" enum:"silu gelu gelu_tanh relu"`
+}
+
+var moe = Declare[MoE]("moe")
+
+// MoE is the mixture of the experts that route has chosen for x, along the axis "expert" of the weights; see the MoE
+// operation.
+func (x *Tensor) MoE(weights, indices, wGate, wUp, wDown *Tensor) *Tensor {
+	return moe.Call(MoE{X: x, Weights: weights, Indices: indices, WGate: wGate, WUp: wUp, WDown: wDown, Axis: "expert",
+		Activation: "silu"})
+}
+
+// moePick is the axis of the rows of one expert.
+const moePick = "moe_pick"
+
+// moeRoles is the axes by role, and how an expert's products contract them.
+type moeRoles struct {
+	rows, choice, embed, ffn, out *axis.List
+	in, back                      axis.Contraction // of the rows with w_gate and w_up, and with w_down
+	up                            axis.Contraction
+}
+
+// Names finds the roles.
+func (a *MoE) Names(p *Plan) {
+	p.Integer(a.Indices)
+	p.Float(a.X)
+	for _, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
+		p.Need(w, a.Axis)
+	}
+	if a.X.axes.Has(string(a.Axis)) {
+		p.Fail(fmt.Sprintf("%s has the axis %q of the experts", p.Describe(a.X), a.Axis),
+			p.c.hint(p.c.taken("every row goes to those that the indices say", a.X, axisList(string(a.Axis)))))
+	}
+	if own := a.Indices.axes.Without(a.X.axes); own.Len() != 1 {
+		p.Fail(fmt.Sprintf("want one axis of choices in %s that %s lacks", p.Describe(a.Indices), p.Describe(a.X)),
+			p.c.info.AsIn())
+	}
+	p.NeedAll(a.Weights, a.Indices.axes)
+	p.Within(a.Weights, a.Indices.axes, "indices")
+	r := a.roles()
+	p.NeedAll(a.WGate, r.embed)
+	p.NeedAll(a.WUp, r.embed)
+	p.NeedAll(a.WUp, r.ffn)
+	p.NeedAll(a.WDown, r.ffn)
+	one := axisList(string(a.Axis))
+	p.Within(a.WUp, one.Append(r.embed).Append(r.ffn), "w_gate")
+	for _, w := range []*Tensor{a.WGate, a.WDown} {
+		if both := w.axes.Shared(a.Indices.axes); both.Len() > 0 {
+			p.Fail(fmt.Sprintf("%s and %s share %s", p.Describe(w), p.Describe(a.Indices), quoted(both.Names())),
+				p.c.hint(p.c.renamed("", w, both.Names(), freshNames(both, w.axes, a.Indices.axes))))
+		}
+	}
+	axes := r.rows.Append(r.out)
+	if a.X.axes.HasAll(axes) && axes.HasAll(a.X.axes) {
+		axes = a.X.axes
+	}
+	p.Out(axes, p.Same(a.X, a.Weights, a.WGate, a.WUp, a.WDown))
+	p.Keep(r)
+}
+
+// roles sorts the axes.
+func (a *MoE) roles() moeRoles {
+	one := axisList(string(a.Axis))
+	r := moeRoles{rows: a.X.axes.Shared(a.Indices.axes), choice: a.Indices.axes.Without(a.X.axes)}
+	r.embed = a.X.axes.Without(r.rows)
+	r.ffn = a.WGate.axes.Without(one).Without(r.embed)
+	r.out = a.WDown.axes.Without(one).Without(r.ffn)
+	pick := axisList(moePick)
+	r.in = axis.Contract(pick.Append(r.embed), a.WGate.axes.Without(one), r.embed)
+	r.up = axis.Contract(pick.Append(r.embed), a.WUp.axes.Without(one), r.embed)
+	r.back = axis.Contract(pick.Append(r.ffn), a.WDown.axes.Without(one), r.ffn)
+	return r
+}
+
+// Eval does the rows expert by expert.
+func (a *MoE) Eval(c *Ctx) {
+	if c.Out(0).Len() == 0 {
+		return
+	}
+	if a.X.dtype == dtype.F64 {
+		mixExperts[float64](c, a)
+	} else {
+		mixExperts[float32](c, a)
+	}
+}
+
+// chosen is the choices of all rows, sorted by expert: choices are numbered row by row.
+type chosen struct {
+	pairs []int // numbers, those of the first expert first
+	place []int // of each number in pairs
+	from  []int // where each expert's begin; one more at the end
+}
+
+// sortChoices reads the indices in order, which ends with the choice.
+func sortChoices(ids []int64, experts int) chosen {
+	s := chosen{pairs: make([]int, len(ids)), place: make([]int, len(ids)), from: make([]int, experts+1)}
+	for _, id := range ids {
+		s.from[id+1]++
+	}
+	for e := range experts {
+		s.from[e+1] += s.from[e]
+	}
+	next := append([]int(nil), s.from...)
+	for i, id := range ids {
+		s.place[i] = next[id]
+		s.pairs[next[id]] = i
+		next[id]++
+	}
+	return s
+}
+
+func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
+	r, out, dt := c.Data().(moeRoles), c.Out(0), native[C]()
+	s := sortChoices(c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice)), a.WGate.Size(string(a.Axis)))
+	k := a.Indices.Size(r.choice.At(0))
+	x := c.Dense(a.X, r.rows.Append(r.embed), dt)
+	width := volume(a.X, r.embed)
+	// The rows of all choices, their products with gate and up, and then with down.
+	room := func(axes *axis.List, like *Tensor) *Tensor {
+		return c.Scratch(dt, axisList(moePick).Append(axes), append([]int{len(s.pairs)}, like.permuted(axes).sizes...))
+	}
+	xs, hidden, up, ys := room(r.embed, a.X), room(r.in.B, a.WGate), room(r.up.B, a.WUp), room(r.back.B, a.WDown)
+	c.Split(len(s.pairs), max(1, pointGrain/max(1, width)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			copy(row[C](xs, i, width), row[C](x, s.pairs[i]/k, width))
+		}
+	})
+	each := func(f func(e, lo, hi int)) {
+		for e, lo := range s.from[:len(s.from)-1] {
+			if hi := s.from[e+1]; hi > lo {
+				f(e, lo, hi)
+			}
+		}
+	}
+	expert := func(y, x, w *Tensor, con axis.Contraction, e, lo, hi int) {
+		c.contract(y.rows(lo, hi), x.rows(lo, hi), w.only(string(a.Axis), e), con)
+	}
+	each(func(e, lo, hi int) {
+		expert(hidden, xs, a.WGate, r.in, e, lo, hi)
+		expert(up, xs, a.WUp, r.up, e, lo, hi)
+	})
+	gateExperts(c, a.Activation, elementsOf[C](hidden), elementsOf[C](c.Dense(up, hidden.axes, dt)))
+	each(func(e, lo, hi int) { expert(ys, hidden, a.WDown, r.back, e, lo, hi) })
+
+	order := r.rows.Append(r.back.B)
+	dst := out
+	if out.axes != order || out.dtype != dt {
+		dst = c.Scratch(dt, order, out.permuted(order).sizes)
+	}
+	weights := elementsOf[C](c.Dense(a.Weights, r.rows.Append(r.choice), dt))
+	n := volume(out, r.out)
+	c.Split(dst.Len()/n, max(1, pointGrain/(n*max(1, k))), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y := row[C](dst, i, n)
+			clear(y)
+			for j := i * k; j < (i+1)*k; j++ {
+				num.AddScaled(y, row[C](ys, s.place[j], n), weights[j])
+			}
+		}
+	})
+	if dst != out {
+		c.copyInto(out, dst.permuted(out.axes))
+	}
+}
+
+// gateExperts sets gate to act(gate) · up.
+func gateExperts[C float32 | float64](c *Ctx, activation string, gate, up []C) {
+	c.Split(len(gate), pointGrain, func(lo, hi int) {
+		g := gate[lo:hi]
+		switch activation {
+		case "silu":
+			num.SiLU(g, g)
+		case "gelu":
+			num.GELU(g, g)
+		case "gelu_tanh":
+			num.GELUTanh(g, g)
+		case "relu":
+			rectify(g, g)
+		}
+		num.Mul(g, g, up[lo:hi])
+	})
+}
+
+// rows is a header for places [lo, hi) of a dense tensor's first axis.
+func (t *Tensor) rows(lo, hi int) *Tensor {
+	v := &Tensor{env: t.env, dtype: t.dtype, axes: t.axes, strides: t.strides, data: t.data}
+	v.sizes = append([]int{hi - lo}, t.sizes[1:]...)
+	if t.Len() > 0 {
+		v.data = unsafe.Add(t.data, lo*t.strides[0]*t.dtype.Size())
+	}
+	return v
+}
+
+// only is a header for one place of an axis, which it lacks.
+func (t *Tensor) only(name string, place int) *Tensor {
+	k := t.axes.Index(name)
+	v := &Tensor{env: t.env, dtype: t.dtype, axes: t.axes.Without(axisList(name)), data: t.data}
+	v.sizes = append(append(v.sizes, t.sizes[:k]...), t.sizes[k+1:]...)
+	v.strides = append(append(v.strides, t.strides[:k]...), t.strides[k+1:]...)
+	if v.Len() > 0 {
+		v.data = unsafe.Add(t.data, place*t.strides[k]*t.dtype.Size())
+	}
+	return v
+}
+
+// Saves the operands.
+func (*MoE) Saves(uint64) (in, out uint64) { return 63, 0 }
+
+// VJP computes each expert's rows again. With h = act(g) · u of g = gate · x and u = up · x it is, of a row and a
+// choice, gy · down · h for the weight, gh = weight · gy · down for h, and from there as in swiglu and dot.
+func (a *MoE) VJP(_, gy []*Tensor, g *Grads) {
+	(&moeGradient{a: a, r: a.roles(), g: g, axis: string(a.Axis)}).run(gy[0])
+}
+
+type moeGradient struct {
+	a                *MoE
+	r                moeRoles
+	g                *Grads
+	axis             string
+	x, weights, gy   *Tensor // by row, by choice, by row
+	forX, forWeights []*Tensor
+	experts          [3][]*Tensor // of w_gate, w_up and w_down, expert by expert
+}
+
+const (
+	moeRow  = "moe_row"
+	moePair = "moe_pair"
+)
+
+func (m *moeGradient) run(gy *Tensor) {
+	a := m.a
+	ids := a.Indices.in(m.r.rows.Append(m.r.choice))
+	s := sortChoices(ids, a.WGate.Size(m.axis))
+	if len(ids) == 0 {
+		for i := range 6 {
+			if i != 2 && m.g.Wants(i) {
+				m.g.Set(i, m.g.in[i].zerosIn(gy.env))
+			}
+		}
+		return
+	}
+	m.x, m.gy = flat(a.X, m.r.rows, moeRow), flat(gy, m.r.rows, moeRow)
+	m.weights = flat(a.Weights, m.r.rows.Append(m.r.choice), moePair)
+	k := a.Indices.Size(m.r.choice.At(0))
+	var pairs, rows []int64
+	for _, pair := range s.pairs {
+		pairs, rows = append(pairs, int64(pair)), append(rows, int64(pair/k))
+	}
+	places := func(list []int64) *Tensor {
+		return gy.env.FromInts(dtype.I64, list, axisList(moePick), len(list))
+	}
+	for e, lo := range s.from[:len(s.from)-1] {
+		hi := s.from[e+1]
+		m.expert(e, places(rows[lo:hi]), places(pairs[lo:hi]))
+	}
+	if m.g.Wants(0) {
+		gx := m.x.zerosIn(gy.env).IndexAdd(places(rows), ConcatAll(moePick, m.forX...), moeRow)
+		m.g.Set(0, unflat(gx, moeRow, a.X, m.r.rows))
+	}
+	if m.g.Wants(1) {
+		gw := m.weights.zerosIn(gy.env).IndexAdd(places(pairs), ConcatAll(moePick, m.forWeights...), moePair)
+		m.g.Set(1, unflat(gw, moePair, a.Weights, m.r.rows.Append(m.r.choice)))
+	}
+	for i, list := range m.experts {
+		if len(list) > 0 {
+			m.g.Set(3+i, StackAll(m.axis, list...))
+		}
+	}
+}
+
+// expert adds what one expert gives to the gradients.
+func (m *moeGradient) expert(e int, rows, pairs *Tensor) {
+	gate, up, down := m.a.WGate.At(m.axis, e).wide(), m.a.WUp.At(m.axis, e).wide(), m.a.WDown.At(m.axis, e).wide()
+	x, gy := m.x.Gather(rows, moeRow), m.gy.Gather(rows, moeRow)
+	contract := func(x, w *Tensor, axes Axes) *Tensor { return dot.Call(Dot{X: x, W: w, Axes: axes}) }
+	g, u := contract(x, gate, m.r.embed), contract(x, up, m.r.embed)
+	act, slope := activated(g, m.a.Activation)
+	h := act.Mul(u)
+	if m.g.Wants(1) {
+		y := contract(h, down, m.r.ffn)
+		m.forWeights = append(m.forWeights, y.Mul(gy).over(m.r.out))
+	}
+	gy = gy.Mul(m.weights.Gather(pairs, moePair))
+	gh := contract(gy, down, m.r.out)
+	gu, gg := gh.Mul(act), gh.Mul(u).Mul(slope)
+	if m.g.Wants(0) {
+		m.forX = append(m.forX, contract(gg, gate, m.r.ffn).Add(contract(gu, up, m.r.ffn)))
+	}
+	pick := axisList(moePick)
+	for i, pair := range [3][2]*Tensor{{gg, x}, {gu, x}, {gy, h}} {
+		if m.g.Wants(3 + i) {
+			m.experts[i] = append(m.experts[i], contract(pair[0], pair[1], pick))
+		}
+	}
+}
+
+// activated is the activation and its slope at x.
+func activated(x *Tensor, activation string) (y, slope *Tensor) {
+	switch activation {
+	case "silu":
+		return x.SiLU(), x.siluSlope()
+	case "relu":
+		return x.ReLU(), x.above(0).Cast(x.dtype)
+	}
+	form := "none"
+	if activation == "gelu_tanh" {
+		form = "tanh"
+	}
+	return gelu.Call(GELU{Unary{x}, form}), x.geluSlope(form)
+}
+
+// flat merges axes into one, wide; with none of them it is a new one of size 1.
+func flat(t *Tensor, axes Axes, name string) *Tensor {
+	t = t.wide()
+	if axes.Len() == 0 {
+		return insert.Call(Insert{X: t, Axes: axisList(name)})
+	}
+	return merge.Call(Merge{X: t, Into: Map[Axes]{axisList(name), []Axes{axes}}})
+}
+
+// unflat undoes flat; the sizes are those of like.
+func unflat(t *Tensor, name string, like *Tensor, axes Axes) *Tensor {
+	if axes.Len() == 0 {
+		return t.At(name, 0)
+	}
+	return split.Call(Split{X: t, Axis: Axis(name), Into: like.sized(axes)})
+}
+
+// in is the elements of a tensor of integers in the order of the axes.
+func (t *Tensor) in(order *axis.List) []int64 {
+	v := t.permuted(order)
+	list := make([]int64, 0, v.Len())
+	v.each(func(offset int) { list = append(list, v.element(offset).(int64)) })
+	return list
+}
+
+// Samples covers the numbers of rows, experts and choices, the sizes of an expert, activations, and the dtypes.
+func (*MoE) Samples(m *Maker) (list []MoE) {
+	add := func(dt, ids dtype.Type, rows string, k, experts, embed, ffn int, activation string) {
+		list = append(list, MoE{X: m.Tensor(dt, rows+" embed=%d", embed), Weights: m.Tensor(dt, "choice=%d "+rows, k),
+			Indices: m.Indices(ids, experts, rows+" choice=%d", k),
+			WGate:   m.Tensor(dt, "expert=%d ffn=%d embed=%d", experts, ffn, embed),
+			WUp:     m.Tensor(dt, "expert=%d embed=%d ffn=%d", experts, embed, ffn),
+			WDown: m.Tensor(dt, "expert=%d embed=%d ffn=%d",
+				experts, embed, ffn), Axis: "expert", Activation: activation})
+	}
+	for _, n := range lengths {
+		add(dtype.F32, dtype.I64, fmt.Sprintf("row=%d", n), 2, 3, 4, 5, "silu")
+		add(dtype.F32, dtype.I64, "row=2", 2, 3, min(n, 17), 3, "gelu")
+		add(dtype.F32, dtype.I64, "row=3", 2, max(1, min(n, 17)), 3, min(n, 17), "gelu_tanh")
+	}
+	add(dtype.F32, dtype.I64, "row=3", 0, 2, 3, 4, "relu")
+	for _, ids := range integers {
+		add(dtype.F32, ids, "row=3", 3, 2, 3, 4, "silu")
+	}
+	for _, dt := range floats {
+		add(dt, dtype.I64, "batch=2 row=3", 2, 4, 5, 3, "silu")
+		add(dt, dtype.I64, "", 2, 3, 4, 5, "relu")
+	}
+	return list
+}

@@ -1,0 +1,32 @@
+package core
+
+import "math"
+
+// Trunc is x without its fraction, element by element, in the dtype of x.
+//
+// Shape: x[axes] → y[axes]. Integers stay as they are.
+//
+// Example:
+//
+//	tensor([-1.5, 0.5, 1.5, 2.7], "a").trunc()
+type Trunc struct{ Unary }
+
+var trunc = Declare[Trunc]("trunc")
+
+// Trunc is x without its fraction; see the Trunc operation.
+func (x *Tensor) Trunc() *Tensor { return trunc.Call(Trunc{Unary{x}}) }
+
+// F32 is the f32 kernel.
+func (*Trunc) F32(y, x []float32) { each(y, x, math.Trunc) }
+
+// F64 is the f64 kernel.
+func (*Trunc) F64(y, x []float64) { each(y, x, math.Trunc) }
+
+// I64 is the integer kernel.
+func (*Trunc) I64(y, x []int64) { copy(y, x) }
+
+// Saves nothing.
+func (*Trunc) Saves(uint64) (in, out uint64) { return 0, 0 }
+
+// VJP is 0.
+func (a *Trunc) VJP(_, gy []*Tensor, g *Grads) { g.zero(0, gy[0]) }

@@ -1,0 +1,65 @@
+package gemm
+
+import "github.com/fucina-go/fucina/kernels/num"
+
+// A packed matrix b[k×n] consists of panels of Width columns, one after
+// another, each with Width elements for each of its k rows; the last panel is
+// padded with zeros. That is the order in which a product reads it, and it is
+// the same in every tier. The panel of column j, a multiple of Width, begins at
+// element j·k, so a part of the columns is a slice.
+
+// PackedLen returns the number of elements of a packed matrix.
+func PackedLen(n, k int) int { return (n + Width - 1) / Width * Width * k }
+
+// PackNN packs b[k×n].
+func PackNN[T num.Float](dst, b []T, n, k, ldb int) {
+	packRows(dst[:PackedLen(n, k)], b, n, k, ldb, k*Width)
+}
+
+// PackNT packs bᵀ, b[n×k].
+func PackNT[T num.Float](dst, b []T, n, k, ldb int) {
+	packColumns(dst[:PackedLen(n, k)], b, n, k, ldb, k*Width)
+}
+
+// Packed computes c[m×n] = a[m×k]·b, or c += a·b if add, with b packed.
+//
+// Few rows are bound by memory: four panels are read at a time, from four
+// distant places. More rows go in blocks that suit the caches.
+func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
+	packed = packed[:PackedLen(n, k)]
+	if m == 0 || n == 0 || k == 0 || !assembly() {
+		plainPacked(c, a, packed, m, n, k, lda, ldc, add)
+		return
+	}
+	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
+	first := 0
+	if quarter := n / Width / 4; m <= mostRows[T](4) {
+		for q := range quarter {
+			for p := 0; p < k; p += unpreempted {
+				b := panels[T]{packed[(q*k+p)*Width:], Width, quarter * k * Width}
+				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, b, c[q*Width:], ldc, quarter*Width, add || p > 0)
+			}
+		}
+		first = 4 * quarter * Width
+	}
+	for j := first; j < n; j += columns {
+		w := min(columns, n-j)
+		for p := 0; p < k; p += depth {
+			b := panels[T]{packed[j*k+p*Width:], Width, k * Width}
+			multiply(c[j:], a[p:], b, m, w, min(depth, k-p), lda, ldc, add || p > 0)
+		}
+	}
+}
+
+// plainPacked is the definition of Packed.
+func plainPacked[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
+	for i := range m {
+		row := c[i*ldc:][:n]
+		if !add {
+			clear(row)
+		}
+		for j := 0; j < n; j += Width {
+			addRows(row[j:min(j+Width, n)], a[i*lda:][:k], packed[j*k:], Width)
+		}
+	}
+}

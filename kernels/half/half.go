@@ -1,0 +1,116 @@
+// Package half converts runs of f16 (IEEE 754 binary16) and bf16 (the upper half
+// of a binary32) to and from float32.
+//
+// The Go code is the specification; assembly of every tier of kernels/cpu gives
+// the same bits, those of the conversions of one value in core/dtype. The output
+// comes first, has at least the length of the input, and must not overlap it.
+package half
+
+import (
+	"math"
+
+	"github.com/fucina-go/fucina/kernels/cpu"
+)
+
+// The files simd_* are generated; they treat whole groups of 16 elements.
+//
+//go:generate go run ../internal/gen ..
+
+const lanes = 16
+
+// whole is how many of n elements go to the assembly.
+func whole(n int) int {
+	if !hasSIMD || n < lanes || cpu.Current() == cpu.Generic {
+		return 0
+	}
+	return n &^ (lanes - 1)
+}
+
+// FromF16 sets y[i] to the value of the f16 bits x[i], exactly. A NaN keeps its
+// sign and payload and becomes quiet.
+func FromF16(y []float32, x []uint16) {
+	y = y[:len(x)]
+	n := whole(len(x))
+	if n > 0 {
+		widenF16(&y[0], &x[0], n)
+	}
+	for i, h := range x[n:] {
+		y[n+i] = fromF16(h)
+	}
+}
+
+// fromF16 moves the fields into place; a multiplication corrects the bias of the
+// exponent, of subnormal numbers too.
+func fromF16(h uint16) float32 {
+	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)
+	switch {
+	case rest > 0x7c00:
+		return math.Float32frombits(sign | 0x7fc00000 | rest<<13)
+	case rest == 0x7c00:
+		return math.Float32frombits(sign | 0x7f800000)
+	}
+	f := float32(math.Float32frombits(rest<<13) * 0x1p112)
+	return math.Float32frombits(sign | math.Float32bits(f))
+}
+
+// ToF16 sets y[i] to the bits of the f16 nearest to x[i], ties to even; what
+// rounds above 65504 becomes infinite. A NaN becomes quiet and keeps its sign
+// and the upper ten bits of its payload.
+func ToF16(y []uint16, x []float32) {
+	y = y[:len(x)]
+	n := whole(len(x))
+	if n > 0 {
+		narrowF16(&y[0], &x[0], n)
+	}
+	for i, f := range x[n:] {
+		y[n+i] = toF16(f)
+	}
+}
+
+func toF16(f float32) uint16 {
+	bits := math.Float32bits(f)
+	sign, rest := uint16(bits>>16&0x8000), bits&0x7fffffff
+	switch {
+	case rest > 0x7f800000:
+		return sign | 0x7e00 | uint16(rest>>13&0x3ff)
+	case rest >= 0x47800000: // 2¹⁶
+		return sign | 0x7c00
+	case rest < 0x38800000: // 2⁻¹⁴: a subnormal number counts units of 2⁻²⁴, which is the last place of ½
+		return sign | uint16(math.Float32bits(math.Float32frombits(rest)+0.5)-math.Float32bits(0.5))
+	}
+	return sign | uint16((rest+0xfff+rest>>13&1)>>13-(127-15)<<10) // a carry out of the fraction may give infinity
+}
+
+// FromBF16 sets y[i] to the value of the bf16 bits x[i], which are the upper half
+// of its own.
+func FromBF16(y []float32, x []uint16) {
+	y = y[:len(x)]
+	n := whole(len(x))
+	if n > 0 {
+		widenBF16(&y[0], &x[0], n)
+	}
+	for i, h := range x[n:] {
+		y[n+i] = math.Float32frombits(uint32(h) << 16)
+	}
+}
+
+// ToBF16 sets y[i] to the bits of the bf16 nearest to x[i], ties to even. A NaN
+// becomes quiet and keeps its sign and the upper seven bits of its payload.
+func ToBF16(y []uint16, x []float32) {
+	y = y[:len(x)]
+	n := whole(len(x))
+	if n > 0 {
+		narrowBF16(&y[0], &x[0], n)
+	}
+	for i, f := range x[n:] {
+		y[n+i] = toBF16(f)
+	}
+}
+
+func toBF16(f float32) uint16 {
+	bits := math.Float32bits(f)
+	if f != f {
+		return uint16(bits>>16) | 0x40
+	}
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
+}
