@@ -43,7 +43,6 @@ func TestContributingSample(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"vet", "-overlay", withSample, "./core"}, nil},
 		{[]string{"run", "-overlay", withSample, "./cmd/fucina-repl", "-c", `
 x = tensor([[1.0, -3.0]], "a b")
 print(x.cube().tolist(), cube(tensor([4], "a")).tolist())

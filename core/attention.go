@@ -172,7 +172,8 @@ func (a *Attention) Sizes(s *Sizes) {
 			}
 			if n := like.Size(as); n != a.Mask.sizes[k] {
 				s.Fail(fmt.Sprintf("axis %q is %d in %s but %d in %s", name, a.Mask.sizes[k], s.Describe(a.Mask), n,
-					s.Describe(like)), s.c.hint(s.c.cut(a.Mask, name, n), s.c.taken("take one place", a.Mask, axisList(name))))
+					s.Describe(like)),
+					s.c.hint(s.c.cut(a.Mask, name, n), s.c.taken("take one place", a.Mask, axisList(name))))
 			}
 		}
 	}

@@ -62,12 +62,9 @@ func binaryEntropy[C float32 | float64](c *Ctx, a *BCEWithLogits) {
 	}
 	reduceLoss(c, a.Reduction, a.parts, func(_ Op, z []C, xs *[maxOperands][]C) {
 		x, t := xs[0][:len(z)], xs[1][:len(z)]
+		logOnePlusExp(z, x)
 		for i, v := range x {
-			z[i] = -absolute(v)
-		}
-		num.Exp(z, z)
-		for i, v := range x {
-			l, m := C(log1pAt(float64(z[i]))), max(-v, 0)
+			l, m := z[i], max(-v, 0)
 			if posWeight > 0 {
 				w := 1 + C((xs[posWeight][i]-1)*t[i])
 				l, m = C(l*w), C(m*w)
@@ -78,6 +75,26 @@ func binaryEntropy[C float32 | float64](c *Ctx, a *BCEWithLogits) {
 			num.Mul(z, z, xs[weight][:len(z)])
 		}
 	}, operands...)
+}
+
+// logOnePlusExp sets y[i] to log(1 + exp(-|x[i]|)): the logarithm of u = 1 + z rounded, and c/u for the c that u
+// lacks, where z is the exponential.
+func logOnePlusExp[C float32 | float64](y, x []C) {
+	u := make([]C, min(len(x), blockLen))
+	for ; len(x) > 0; x, y = x[len(u):], y[len(u):] {
+		u = u[:min(len(u), len(x))]
+		z := y[:len(u)]
+		for i, v := range x[:len(u)] {
+			z[i] = -absolute(v)
+		}
+		num.Exp(z, z)
+		for i, v := range z {
+			u[i] = 1 + v
+			z[i] = (v - (u[i] - 1)) / u[i]
+		}
+		num.Log(u, u)
+		num.Add(z, z, u)
+	}
 }
 
 // Saves the operands.

@@ -234,6 +234,7 @@ func (m *Maker) convolutions() (list []Convolution) {
 	for _, dt := range floats {
 		add(dt, "row=2 y=6 x=7 in=4", "kx=3 ky=2 in=4 out=5", "in", "y x", "ky kx", "out=5")
 		add(dt, "shared=4 y=5 x=6 row=2", "shared=4 ky=3 kx=3 out=2", "", "x y", "kx ky", "out=2 shared=4")
+		add(dt, "row=2 x=9 shared=17", "shared=17 kx=3", "", "x", "kx", "shared=17")
 		add(dt, "x=9", "kx=3", "", "x", "kx", "")
 		add(dt, "a=3 row=2 b=2 x=9", "b=2 kx=3 out=3 a=3", "a b", "x", "kx", "-")
 	}

@@ -14,6 +14,7 @@ import (
 // what the kernel sees at each place. The second is made tile by tile (Chellapilla, Puri and Simard 2006).
 const (
 	convColumns = 64      // places in a tile
+	convThin    = 1024    // places in a tile of a few rows, which is not worth the second matrix
 	convDepth   = 1024    // products of a sum that are done at once
 	convWork    = 1 << 19 // multiplications in a tile
 )
@@ -33,68 +34,125 @@ func convolve(c *Ctx, a *Convolution, r convRoles, steps []strided, divided Axes
 	if c.Out(0).Len() == 0 {
 		return
 	}
-	if a.Input.dtype == dtype.F64 {
-		convolveAs[float64](c, a, r, steps, divided)
-	} else {
-		convolveAs[float32](c, a, r, steps, divided)
+	f32, f64 := convolveAs[float32], convolveAs[float64]
+	if r.contract.Len()+r.own.Len() == 0 && r.lanes(a.Input.axes) {
+		f32, f64 = convolveLanes[float32], convolveLanes[float64]
 	}
+	if a.Input.dtype == dtype.F64 {
+		f64(c, a, r, steps, divided)
+	} else {
+		f32(c, a, r, steps, divided)
+	}
+}
+
+// lanes tells whether the shared axes are the last of the input.
+func (r *convRoles) lanes(input *axis.List) bool {
+	rest := input.Without(r.shared)
+	return r.shared.Len() > 0 && rest.Append(r.shared) == input
 }
 
 // convolver is a convolution of dense tensors.
 type convolver[C num.Float] struct {
 	steps                []strided
 	x, w, y, bias        []C
-	units                int // batches of both, times outer, times groups
-	outer, inner, groups int // outer · inner is the batch of the input
-	in, out              int // channels of a group
-	size, places, kernel int // elements along the spatial axes: of x, of y, of the kernel
-	direct               bool
-	columns, depth, rows int // of y in a unit, of a sum, of a tile
-	across, down         int // tiles of a unit
+	units, batch, groups int  // units is batches of both, times batch of the input, times groups
+	in, out              int  // channels of a group
+	size, places, kernel int  // elements along the axes of steps: of x, of y, of the kernel
+	direct               bool // a column is one place of x
+	thin                 bool // few channels of the output
+	depth, rows, block   int  // of a sum; rows and columns of a tile
+	across, down         int  // tiles of a unit
 }
 
 func convolveAs[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []strided, divided Axes) {
 	out := c.Out(0)
-	v := convolver[C]{steps: steps, groups: a.Groups, size: 1, places: 1, kernel: 1, direct: true, inner: 1}
-	phase := false
+	v := convolver[C]{groups: a.Groups, batch: volume(a.Input, r.free)}
+	v.in, v.out = volume(a.Input, r.contract)/v.groups, volume(out, r.own)/v.groups
+	xOrder := r.shared.Append(r.free).Append(r.contract).Append(r.spatial)
+	yOrder := r.shared.Append(r.free).Append(r.own).Append(r.spatial)
+	phase := v.walk(steps)
+	run := steps[len(steps)-1].count
+	if v.batch > 1 && !v.direct && (v.places < convColumns/2 || run < 12 && v.batch > run) {
+		// The places that lie together are few: the batch becomes one more axis, along which the kernel is 1 long.
+		v.walk(append(steps[:len(steps):len(steps)],
+			strided{size: v.batch, count: v.batch, step: 1, offsets: make([]int, 1)}))
+		v.batch = 1
+		xOrder = r.shared.Append(r.contract).Append(r.spatial).Append(r.free)
+		yOrder = r.shared.Append(r.own).Append(r.spatial).Append(r.free)
+	}
+	v.units, v.depth = volume(a.Input, r.shared)*v.batch*v.groups, v.in*v.kernel
+	v.x = elementsOf[C](c.Dense(a.Input, xOrder, native[C]()))
+	v.w = convWeights[C](c, a, r, steps, divided)
+	if a.Bias != nil {
+		v.bias = elementsOf[C](c.spreadAs(a.Bias, native[C](), r.shared.Append(r.own), out))
+	}
+	y := convRoom[C](c, r, steps, yOrder, phase)
+	v.y = elementsOf[C](y)
+	v.rows, v.block, v.thin = min(v.out, max(64, convWork/max(1, v.depth*convColumns))), convColumns, v.out < 4
+	if v.thin {
+		v.block = convThin
+	}
+	v.across, v.down = ceilDiv(v.places, v.block), ceilDiv(v.out, v.rows)
+	c.Split(v.units*v.across*v.down, 1, v.tiles)
+	c.storePlaces(y, r, steps, phase)
+}
+
+// convRoom is where the places that steps says are computed: output 0 itself, if they are all of it.
+func convRoom[C num.Float](c *Ctx, r convRoles, steps []strided, order *axis.List, phase bool) *Tensor {
+	out := c.Out(0)
+	if !phase && out.axes == order && out.dtype == native[C]() {
+		return out
+	}
+	sizes := append([]int(nil), out.permuted(order).sizes...)
+	for i, s := range steps {
+		sizes[order.Index(r.spatial.At(i))] = s.count
+	}
+	return c.Scratch(native[C](), order, sizes)
+}
+
+// convolveLanes is convolveAs where nothing is summed up but the kernel, and the axes that both tensors share are the
+// last: it computes all of them at once. The sums are the same.
+func convolveLanes[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []strided, divided Axes) {
+	v := convolver[C]{groups: 1, in: 1, out: 1, batch: volume(a.Input, r.free)}
+	phase := v.walk(steps)
+	order := r.free.Append(r.spatial).Append(r.shared)
+	n := volume(a.Input, r.shared)
+	x := elementsOf[C](c.Dense(a.Input, order, native[C]()))
+	w := make([]C, v.kernel*n)
+	for i, f := range convWeights[C](c, a, r, steps, divided) {
+		w[i%v.kernel*n+i/v.kernel] = f
+	}
+	var bias []C
+	if a.Bias != nil {
+		bias = elementsOf[C](c.spreadAs(a.Bias, native[C](), r.shared, a.Input))
+	}
+	out := convRoom[C](c, r, steps, order, phase)
+	y := elementsOf[C](out)
+	c.Split(v.batch*v.places, max(1, pointGrain/(n*v.kernel)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := y[i*n:][:n]
+			clear(row)
+			batch := x[i/v.places*v.size*n:]
+			for k := range v.kernel {
+				v.runs(1, k, i%v.places, func(_, _, p, _ int) { num.MulAdd(row, batch[p*n:][:n], w[k*n:], row) })
+			}
+			if bias != nil {
+				num.Add(row, row, bias)
+			}
+		}
+	})
+	c.storePlaces(out, r, steps, phase)
+}
+
+// walk sets the axes along which the kernel slides, and tells whether the output is a part of its places.
+func (v *convolver[C]) walk(steps []strided) (phase bool) {
+	v.steps, v.size, v.places, v.kernel, v.direct = steps, 1, 1, 1, true
 	for _, s := range steps {
 		v.size, v.places, v.kernel = v.size*s.size, v.places*s.count, v.kernel*len(s.offsets)
 		v.direct = v.direct && s.step == 1 && s.count == s.size && len(s.offsets) == 1 && s.offsets[0] == 0
 		phase = phase || s.every > 1
 	}
-	v.in = volume(a.Input, r.contract) / v.groups
-	v.out = volume(out, r.own) / v.groups
-	v.outer = volume(a.Input, r.free)
-	order := r.shared.Append(r.free).Append(r.own).Append(r.spatial)
-	if v.places < convColumns/2 && !v.direct {
-		v.outer, v.inner = 1, v.outer // few places each: a tile holds those of several batches
-		order = r.shared.Append(r.own).Append(r.free).Append(r.spatial)
-	}
-	v.units = volume(a.Input, r.shared) * v.outer * v.groups
-	v.columns, v.depth = v.inner*v.places, v.in*v.kernel
-	v.x = elementsOf[C](c.Dense(a.Input, r.shared.Append(r.free).Append(r.contract).Append(r.spatial), native[C]()))
-	v.w = convWeights[C](c, a, r, steps, divided)
-	if a.Bias != nil {
-		v.bias = elementsOf[C](c.spreadAs(a.Bias, native[C](), r.shared.Append(r.own), out))
-	}
-	y := out
-	if phase || out.axes != order || out.dtype != native[C]() {
-		sizes := append([]int(nil), out.permuted(order).sizes...)
-		for i, s := range steps {
-			sizes[len(sizes)-len(steps)+i] = s.count
-		}
-		y = c.Scratch(native[C](), order, sizes)
-	}
-	v.y = elementsOf[C](y)
-	v.rows = min(v.out, max(8, convWork/max(1, v.depth*convColumns)))
-	v.across, v.down = ceilDiv(v.columns, convColumns), ceilDiv(v.out, v.rows)
-	c.Split(v.units*v.across*v.down, 1, v.tiles)
-	switch {
-	case phase:
-		c.storePhase(y, steps)
-	case y != out:
-		c.copyInto(out, y.permuted(out.axes))
-	}
+	return phase
 }
 
 // spreadAs is t in dtype dt, repeated along those of the axes that it lacks, which like has.
@@ -104,21 +162,27 @@ func (c *Ctx) spreadAs(t *Tensor, dt dtype.Type, axes *axis.List, like *Tensor) 
 	return d
 }
 
-// storePhase puts y into the places of output 0 that steps says.
-func (c *Ctx) storePhase(y *Tensor, steps []strided) {
+// storePlaces puts y, which convRoom gave, into the places of output 0 that steps says.
+func (c *Ctx) storePlaces(y *Tensor, r convRoles, steps []strided, phase bool) {
 	out := c.Out(0)
+	if !phase {
+		if y != out {
+			c.copyInto(out, y.permuted(out.axes))
+		}
+		return
+	}
 	if y.dtype != out.dtype {
 		narrow := c.Scratch(out.dtype, y.axes, y.sizes)
 		c.copyInto(narrow, y)
 		y = narrow
 	}
-	all := out.permuted(y.axes)
-	part := &Tensor{env: out.env, dtype: out.dtype, axes: y.axes, sizes: y.sizes,
-		strides: append([]int(nil), all.strides...)}
-	skip, first := 0, len(y.sizes)-len(steps)
+	part := &Tensor{env: out.env, dtype: out.dtype, axes: y.axes, sizes: y.sizes}
+	part.strides = append(part.strides, out.permuted(y.axes).strides...)
+	skip := 0
 	for i, s := range steps {
-		skip += s.from * all.strides[first+i]
-		part.strides[first+i] *= s.every
+		k := y.axes.Index(r.spatial.At(i))
+		skip += s.from * part.strides[k]
+		part.strides[k] *= max(1, s.every)
 	}
 	part.data = unsafe.Add(out.data, skip*out.dtype.Size())
 	c.copyStrided(part, y)
@@ -193,22 +257,23 @@ func giveRoom[C num.Float](b *[]C) {
 
 // tiles does the tiles [lo, hi).
 func (v *convolver[C]) tiles(lo, hi int) {
-	depth := min(v.depth, convDepth)
-	room := takeRoom[C](depth * convColumns)
+	room := takeRoom[C](min(v.depth, convDepth) * convColumns)
 	defer giveRoom(room)
 	for t := lo; t < hi; t++ {
-		i, j, unit := t%v.down*v.rows, t/v.down%v.across*convColumns, t/v.down/v.across
-		m, n := min(v.rows, v.out-i), min(convColumns, v.columns-j)
-		group := unit % v.groups
-		shared := unit / v.groups / v.outer
-		y := v.y[(unit*v.out+i)*v.columns+j:]
-		row := (shared*v.groups+group)*v.out + i // of the weight
-		v.product(y, v.w[row*v.depth:], unit, m, n, j, *room)
+		i, j, unit := t%v.down*v.rows, t/v.down%v.across*v.block, t/v.down/v.across
+		m, n := min(v.rows, v.out-i), min(v.block, v.places-j)
+		y := v.y[(unit*v.out+i)*v.places+j:]
+		row := (unit/v.groups/v.batch*v.groups+unit%v.groups)*v.out + i // of the weight
+		if w, x := v.w[row*v.depth:], v.x[unit*v.in*v.size:]; v.thin || v.depth == 0 {
+			v.addUp(y, w, x, m, n, j)
+		} else {
+			v.product(y, w, x, m, n, j, *room)
+		}
 		if v.bias == nil {
 			continue
 		}
 		for k, b := range v.bias[row:][:m] {
-			ys := y[k*v.columns:][:n]
+			ys := y[k*v.places:][:n]
 			for l := range ys {
 				ys[l] += b
 			}
@@ -217,51 +282,72 @@ func (v *convolver[C]) tiles(lo, hi int) {
 }
 
 // product is y = w · columns j … j+n-1, m rows.
-func (v *convolver[C]) product(y, w []C, unit, m, n, j int, columns []C) {
-	if v.depth == 0 {
-		for k := range m {
-			clear(y[k*v.columns:][:n])
-		}
-	}
-	base := unit * v.in * v.size // of x, where the unit's batch is the first
-	if v.inner > 1 {
-		base = (unit/v.groups*v.inner*v.groups + unit%v.groups) * v.in * v.size
-	}
+func (v *convolver[C]) product(y, w, x []C, m, n, j int, columns []C) {
 	for k := 0; k < v.depth; k += convDepth {
 		d := min(convDepth, v.depth-k)
 		b, ldb := columns, n
 		if v.direct {
-			b, ldb = v.x[base+k*v.size+j:], v.size
+			b, ldb = x[k*v.size+j:], v.size
 		} else {
 			for i := range d {
-				v.fill(columns[i*n:][:n], base+(k+i)/v.kernel*v.size, (k+i)%v.kernel, j)
+				v.fill(columns[i*n:][:n], x, k+i, j)
 			}
 		}
 		if k == 0 {
-			gemm.NN(y, w, b, m, n, d, v.depth, ldb, v.columns)
+			gemm.NN(y, w, b, m, n, d, v.depth, ldb, v.places)
 		} else {
-			gemm.AddNN(y, w[k:], b, m, n, d, v.depth, ldb, v.columns)
+			gemm.AddNN(y, w[k:], b, m, n, d, v.depth, ldb, v.places)
 		}
 	}
 }
 
-// fill sets dst to what place k of the kernel sees of the channel of x at base, from column j on.
-func (v *convolver[C]) fill(dst []C, base, k, j int) {
+// fill sets dst to what the kernel sees of x as product k of a sum, from column j on.
+func (v *convolver[C]) fill(dst, x []C, k, j int) {
+	clear(dst)
+	v.runs(len(dst), k, j, func(at, n, p, step int) {
+		if step == 1 {
+			copy(dst[at:at+n], x[p:])
+			return
+		}
+		for i := range n {
+			dst[at+i] = x[p+i*step]
+		}
+	})
+}
+
+// addUp is product without the matrix of columns.
+func (v *convolver[C]) addUp(y, w, x []C, m, n, j int) {
+	for i := range m {
+		row := y[i*v.places:][:n]
+		clear(row)
+		for k, f := range w[i*v.depth:][:v.depth] {
+			v.runs(n, k, j, func(at, n, p, step int) {
+				if step == 1 {
+					num.AddScaled(row[at:], x[p:p+n], f)
+					return
+				}
+				for i := range n {
+					row[at+i] = num.FMA(x[p+i*step], f, row[at+i])
+				}
+			})
+		}
+	}
+}
+
+// runs calls f for the parts of columns j … j+n-1 that meet elements of x as product k of a sum: columns at, at+1, …
+// meet the elements p, p+step, … What lies between meets padding.
+func (v *convolver[C]) runs(n, k, j int, f func(at, n, p, step int)) {
 	var at, offset [maxRank]int
+	channel := k / v.kernel * v.size
 	last := len(v.steps) - 1
 	for i := last; i >= 0; i-- {
-		n := len(v.steps[i].offsets)
-		offset[i] = v.steps[i].offsets[k%n]
-		k /= n
+		s := &v.steps[i]
+		offset[i], k = s.offsets[k%len(s.offsets)], k/len(s.offsets)
+		at[i], j = j%s.count, j/s.count
 	}
-	base += j / v.places * v.groups * v.in * v.size
-	for i, p := last, j%v.places; i >= 0; i-- {
-		at[i] = p % v.steps[i].count
-		p /= v.steps[i].count
-	}
-	for len(dst) > 0 {
-		run := dst[:min(len(dst), v.steps[last].count-at[last])]
-		dst = dst[len(run):]
+	s := &v.steps[last]
+	for column := 0; ; {
+		run := min(n-column, s.count-at[last])
 		from, inside := 0, true
 		for i := range last {
 			s := &v.steps[i]
@@ -269,10 +355,14 @@ func (v *convolver[C]) fill(dst []C, base, k, j int) {
 			inside = inside && p >= 0 && p < s.size
 			from = (from + p) * v.steps[i+1].size
 		}
-		if inside {
-			readRun(run, v.x[base+from:], &v.steps[last], at[last], offset[last])
-		} else {
-			clear(run)
+		p := at[last]*s.step + offset[last]
+		lo := max(0, ceilDiv(-p, s.step))
+		hi := min(run, ceilDiv(s.size-p, s.step))
+		if inside && lo < hi {
+			f(column+lo, hi-lo, channel+from+p+lo*s.step, s.step)
+		}
+		if column += run; column == n {
+			return
 		}
 		at[last] = 0
 		for i := last - 1; i >= 0; i-- {
@@ -280,34 +370,6 @@ func (v *convolver[C]) fill(dst []C, base, k, j int) {
 				break
 			}
 			at[i] = 0
-			if i == 0 {
-				base += v.groups * v.in * v.size
-			}
 		}
-		if last == 0 {
-			base += v.groups * v.in * v.size
-		}
-	}
-}
-
-// readRun sets dst to what one place of the kernel sees of x from place at of the output on.
-func readRun[C num.Float](dst, x []C, s *strided, at, offset int) {
-	p := at*s.step + offset
-	if s.step == 1 {
-		lo := min(max(0, -p), len(dst))
-		hi := min(max(lo, s.size-p), len(dst))
-		clear(dst[:lo])
-		if lo < hi {
-			copy(dst[lo:hi], x[p+lo:p+hi])
-		}
-		clear(dst[hi:])
-		return
-	}
-	for i := range dst {
-		dst[i] = 0
-		if p >= 0 && p < s.size {
-			dst[i] = x[p]
-		}
-		p += s.step
 	}
 }

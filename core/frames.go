@@ -213,11 +213,14 @@ func (t *Tensor) settle(c *call, dt dtype.Type) {
 	}
 	if t.dtype == dtype.F64 && !dt.IsFloat() {
 		met, v := c.meets(dt), *(*float64)(t.data)
-		c.fail(fmt.Sprintf("%s is %v but %s is %s", c.param(t), v, c.describe(met), dt), c.hint(
+		hint := c.hint(
 			c.instead("nothing is promoted silently", met, "%s.cast(\"f32\")", func(x *Tensor) *Tensor {
 				return cast.In(c.env, Cast{X: x, DType: dtype.F32})
 			}),
-			c.instead("as an integer", t, "int(%s)", func(*Tensor) *Tensor { return Number(c.env, 0, int64(v), true) })))
+			c.instead("as an integer", t, "int(%s)", func(*Tensor) *Tensor {
+				return Number(c.env, 0, int64(v), true)
+			}))
+		c.fail(fmt.Sprintf("%s is %v but %s is %s", c.param(t), v, c.describe(met), dt), hint)
 	}
 	t.weak = false
 	if t.dtype == dt {

@@ -71,7 +71,7 @@ func recur[C float32 | float64](c *Ctx, a *LinearRecurrence) {
 	if a.Initial != nil {
 		first = elementsOf[C](c.fullAs(a.Initial, native[C](), out.axes.Without(axisList(string(a.Axis))), out))
 	}
-	width := min(inner, max(16, 4*pointGrain/steps)) // a strip of states that go along together
+	width := min(inner, max(256, 4*pointGrain/steps)) // a strip of states that go along together
 	across := ceilDiv(inner, width)
 	c.Split(out.Len()/steps/inner*across, max(1, pointGrain/(steps*width)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

@@ -223,7 +223,8 @@ func (c *call) gather() {
 			c.fail(c.describe(t)+" "+end.text(t), end.hint(c.param(t)))
 		}
 		if t.meta && !c.env.shapeOnly {
-			c.fail(c.describe(t)+" has no data", "check(fn) made it, where nothing is computed, so call fn itself: fn()")
+			c.fail(c.describe(t)+" has no data",
+				"check(fn) made it, where nothing is computed, so call fn itself: fn()")
 		}
 		if t.stale() {
 			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",

@@ -174,6 +174,7 @@ var torchEinsums = map[string]string{
 // torchCase is one case of the file.
 type torchCase struct {
 	Op    string
+	Expr  string // the script, in TestNets
 	Attrs struct {
 		Axis                                         any
 		K, Kernel, Stride, Padding, Dilation, Groups int
@@ -189,11 +190,13 @@ type torchTensor struct {
 	Shape []int
 	F32   string
 	Ints  []int64
+	Data  []float64
+	Axes  string // in TestNets
 }
 
 // floats is the elements as numbers.
 func (t *torchTensor) floats() []float64 {
-	values := make([]float64, 0, len(t.Ints))
+	values := append([]float64(nil), t.Data...)
 	for _, v := range t.Ints {
 		values = append(values, float64(v))
 	}
@@ -348,8 +351,8 @@ func (c *torchCase) run(expr string, names [][]string) (off float64, err error) 
 	defer it.Close()
 	var wanted []string
 	for i, input := range c.Inputs {
-		x, name := input.tensor(it.Env(), names[i]), "abc"[i:i+1]
-		if input.Ints == nil && c.Grads != nil {
+		x, name := input.tensor(it.Env(), names[i]), "abcdefg"[i:i+1]
+		if c.Grads != nil && c.Grads[i] != nil {
 			x = it.Env().Watch(x)
 			wanted = append(wanted, name)
 		}
@@ -389,7 +392,7 @@ func (c *torchCase) run(expr string, names [][]string) (off float64, err error) 
 		return off, err
 	}
 	for i, name := range wanted {
-		compare(grads.(*star.List).Index(i), c.Grads[strings.Index("abc", name)])
+		compare(grads.(*star.List).Index(i), c.Grads[strings.Index("abcdefg", name)])
 	}
 	return off, nil
 }

@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	star "go.starlark.net/starlark"
@@ -50,6 +51,9 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 				Hint: fmt.Sprintf("as in: m.generate(\"once\", %s=0.5)", f.name)}
 		}
 	}
+	if err := g.checkOptions(); err != nil {
+		return nil, err
+	}
 	if g.stop, err = stopTexts(stop); err != nil {
 		return nil, err
 	}
@@ -61,6 +65,28 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 
 // wantStop is how texts to stop before are given.
 const wantStop = `as in: m.generate("once", stop=["the end"])`
+
+// checkOptions refuses numbers that mean nothing, before anything is computed.
+func (g *generation) checkOptions() error {
+	s := &g.sampler
+	for _, c := range []struct {
+		ok   bool
+		name string
+		got  any
+		want string
+	}{
+		{g.tokens >= 0, "max_tokens", g.tokens, "0 or more: max_tokens=100"},
+		{s.Temperature >= 0 && !math.IsInf(s.Temperature, 1), "temperature", s.Temperature, "0, which is greedy, or more: temperature=0.8"},
+		{s.TopK >= 0, "top_k", s.TopK, "0, which keeps all tokens, or more: top_k=40"},
+		{s.TopP >= 0 && s.TopP <= 1, "top_p", s.TopP, "0 to 1, which keeps all tokens: top_p=0.95"},
+		{s.MinP >= 0 && s.MinP <= 1, "min_p", s.MinP, "0, which keeps all tokens, to 1: min_p=0.05"},
+	} {
+		if !c.ok {
+			return &core.Error{Op: "generate", Msg: fmt.Sprintf("%s is %v", c.name, c.got), Hint: "want " + c.want}
+		}
+	}
+	return nil
+}
 
 // stopTexts is a text or a list of texts.
 func stopTexts(v star.Value) ([]string, error) {
@@ -124,7 +150,7 @@ func (p *pieces) Next(v *star.Value) bool {
 		piece, err := p.step()
 		if err != nil {
 			p.done = true
-			p.g.it.halt(&stop{msg: err.Error(), cause: err})
+			p.g.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false
 		}
 		if piece != "" {

@@ -23,7 +23,7 @@ func spot(msg, code, say string) habit {
 
 const (
 	sayCatch   = `there is no try; use r = catch(fn, x) and look at r.error and r.value`
-	sayLoad    = `there is no import; use load("@stdlib//nn.star", "nn"); tensors, json and math are built in`
+	sayLoad    = `there is no import; use load("./file.star", "name"); tensors, json and math are built in`
 	sayOuter   = `a function cannot assign an outer variable; return the value, or keep it in a list, dict or struct`
 	sayNoStar  = `there is no * in a list or an assignment; add lists, or slice: a, b = xs[0], xs[1:]`
 	sayNoTypes = `there are no type annotations; write the type in a comment or the doc string`

@@ -27,8 +27,9 @@ const (
 
 // stop is why a run had to end. It is not caught by the builtin catch, and errors.Is sees the context's error.
 type stop struct {
-	msg   string
-	cause error
+	msg       string
+	cause     error
+	catchable bool // it is an error of an iteration, which Starlark gives no way to fail
 }
 
 func (s *stop) Error() string { return s.msg }

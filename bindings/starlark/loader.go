@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	star "go.starlark.net/starlark"
@@ -123,7 +124,7 @@ func (it *Interp) readFile(name, said, begin string) (string, error) {
 	if root, file := builtinRoot(name); root != "" {
 		src, err := builtinRoots[root].ReadFile(file)
 		if err != nil {
-			return "", notBuiltIn(root, file)
+			return "", notBuiltIn(root, file, said != "")
 		}
 		return string(src), nil
 	}
@@ -139,10 +140,15 @@ func (it *Interp) readFile(name, said, begin string) (string, error) {
 	return strings.TrimPrefix(string(src), "\ufeff"), nil
 }
 
-func notBuiltIn(root, file string) error {
+// notBuiltIn is the error of a file that no built-in root has; in a script names stand in quotes.
+func notBuiltIn(root, file string, inScript bool) error {
 	files, _ := fs.Glob(builtinRoots[root], "*.star")
 	if near := nearest(file, files); near != "" {
-		return fmt.Errorf("there is no %s%s; did you mean %q?", root, file, root+near)
+		near = root + near
+		if inScript {
+			near = strconv.Quote(near)
+		}
+		return fmt.Errorf("there is no %s%s; did you mean %s?", root, file, near)
 	}
 	return fmt.Errorf("there is no %s%s; there are %s", root, file, strings.Join(files, ", "))
 }

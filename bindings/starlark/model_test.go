@@ -159,3 +159,22 @@ for piece in m.generate(prompt, max_tokens=200):
 		t.Errorf("%d bytes of tensors are still in use", s.InUse)
 	}
 }
+
+// An error in the middle of a generation can be caught, and the script goes on.
+func TestGenerationErrorsAreCaught(t *testing.T) {
+	it := New(Config{Stdout: io.Discard, MemLimit: 200_000})
+	defer it.Close()
+	src := `
+m = load_model("` + stories + `")
+r = catch(lambda: list(m.generate("Once", max_tokens=2000)))
+if r.error == None or "out of tensor memory" not in r.error:
+    fail(r)
+for bad in [dict(temperature=-1), dict(max_tokens=-5), dict(top_k=-1), dict(min_p=2), dict(top_p=float("nan"))]:
+    if catch(m.generate, "Once", **bad).error == None:
+        fail(bad)
+text = "".join(list(m.generate("Once", max_tokens=4)))
+`
+	if err := it.RunSource(context.Background(), "test.star", []byte(src)); err != nil {
+		t.Fatal(err)
+	}
+}

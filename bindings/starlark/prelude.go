@@ -104,8 +104,16 @@ func catch(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	v, err := star.Call(t, args[0], args[1:], kwargs)
 	var message star.Value = star.None
 	if err != nil {
-		if interpOf(t).stopped.Load() != nil {
-			return nil, err
+		it := interpOf(t)
+		if why := it.stopped.Load(); why != nil {
+			if !why.catchable || !it.stopped.CompareAndSwap(why, nil) {
+				return nil, err
+			}
+			t.Uncancel()
+			if now := it.stopped.Load(); now != nil { // it came in between
+				t.Cancel(now.msg)
+			}
+			err = why
 		}
 		v, message = star.None, star.String(innermost(err).Error())
 	}

@@ -124,7 +124,7 @@ func (s *turns) Next(v *star.Value) bool {
 		s.open.Close(reach.tensors...)
 		s.open = nil
 		if err := reach.known("steps"); err != nil {
-			s.it.halt(&stop{msg: err.Error(), cause: err})
+			s.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false
 		}
 	}

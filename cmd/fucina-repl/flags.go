@@ -59,7 +59,15 @@ func parseFlags(argv []string) (*options, int) {
 	fs.Var(&opt.memLimit, "mem-limit", "")
 	fs.Uint64Var(&opt.maxSteps, "max-steps", 0, "")
 	fs.BoolVar(&showVersion, "version", false, "")
-	err := fs.Parse(argv)
+	// As in Python, everything behind -c code or -m module belongs to the program.
+	own := len(argv)
+	for i, arg := range argv {
+		if word := strings.TrimPrefix(arg, "-"); (word == "-c" || word == "c" || word == "-m" || word == "m") && word != arg {
+			own = min(own, i+2, len(argv))
+			break
+		}
+	}
+	err := fs.Parse(argv[:own])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Print(usage)
@@ -72,7 +80,7 @@ func parseFlags(argv []string) (*options, int) {
 		return nil, exitOK
 	}
 	fs.Visit(func(f *flag.Flag) { opt.hasCode = opt.hasCode || f.Name == "c" })
-	opt.args = fs.Args()
+	opt.args = append(fs.Args(), argv[own:]...)
 	if !opt.hasCode && opt.module == "" && len(opt.args) > 0 {
 		opt.file, opt.args = opt.args[0], opt.args[1:]
 	}
