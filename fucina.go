@@ -2,6 +2,7 @@ package fucina
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -113,6 +114,9 @@ func (p *Interpreter) predeclare(name string, value any) {
 // script's own global variables are there for Get and Call afterwards, also after an error those assigned so
 // far. A done context stops it, kernels included, within 50 ms.
 func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals map[string]any) error {
+	if files == nil {
+		return errors.New("fucina: got no files to run from")
+	}
 	p.it.UseFiles(files.Open)
 	for name, value := range globals {
 		p.predeclare(name, value)

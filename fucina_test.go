@@ -232,3 +232,32 @@ func TestEmbeddingIsLean(t *testing.T) {
 		}
 	}
 }
+
+// What once ended the process, or hung it, is an error.
+func TestHostileScripts(t *testing.T) {
+	p := New(MaxSteps(1_000_000), MemoryLimit(16<<20))
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for _, c := range []struct{ src, want string }{
+		{"x = 1" + strings.Repeat("+1", 300_000), "chain of more than 2000"},
+		{"x = x" + strings.Repeat(".a", 200_000), "chain of more than 2000"},
+		{"x = tensor(range(1 << 40))", "too long"},
+		{"x = zeros(a=3, b=0).pad(a=1 << 40)", "pad"},
+		{"x = zeros(a=3, b=0).tile(a=1 << 40)", "tile"},
+		{"x = zeros(a=1 << 40, b=0)", "more elements than memory can hold"},
+		{"x = ones(a=3, dtype=\"i32\").expand(c=1 << 62)", "more elements than memory can hold"},
+		{"x = concat([zeros(a=1 << 23, b=0)] * 3, \"a\")", "more elements than memory can hold"},
+		{"x = ones(**{\"\": 1})", "not an identifier"},
+		{"x = ones(**{\"\\n\": 1})", "not an identifier"},
+		{"x = list(range(1 << 62))", "too long"},
+	} {
+		err := p.Run(ctx, script(c.src), "main.star", nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "internal error") {
+			t.Errorf("%.60q: got %.300v, want %q", c.src, err, c.want)
+		}
+	}
+	if err := p.Run(ctx, nil, "main.star", nil); err == nil {
+		t.Error("ran without files")
+	}
+}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -213,9 +214,9 @@ func perAxisOf(axes Axes) PerAxis {
 func (m *Maker) convolutions() (list []Convolution) {
 	add := func(dt dtype.Type, input, weight, axes, spatial, kernel, bias string) {
 		a := Convolution{Input: m.Tensor(dt, input), Weight: m.Tensor(dt, weight), Stride: Every(1), Dilation: Every(1),
-			Groups: 1, Spatial: Map[string]{axisList(spatial), axisList(kernel).Names()}}
+			Groups: 1, Spatial: Map[string]{axisList(strings.Fields(spatial)...), strings.Fields(kernel)}}
 		if axes != "" {
-			a.Axis = axisList(axes)
+			a.Axis = axisList(strings.Fields(axes)...)
 		}
 		if bias != "-" {
 			a.Bias = m.Tensor(dt, bias)

@@ -27,6 +27,7 @@ func (x *Tensor) Linear(w, bias *Tensor) *Tensor {
 
 // Names insists that the bias has axes of the product.
 func (a *Linear) Names(p *Plan) {
+	p.Need(a.X, a.Axis)
 	con := p.contract(a.X, a.W, axisList(string(a.Axis)))
 	p.Same(a.X, a.W, a.Bias)
 	p.Within(a.Bias, con.Out, "the product")

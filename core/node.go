@@ -37,11 +37,15 @@ type Variable struct {
 // variable belongs to no scope. It has t's bytes, so that a change of one in place changes the other;
 // a copy, if t is shared, or not dense.
 func (e *Env) Watch(t *Tensor) *Tensor {
-	if t.Closed() || t.meta || !t.dtype.IsFloat() {
+	if t.Closed() || !t.dtype.IsFloat() {
 		panic(&Error{Op: "variable", Msg: "want a tensor of floating-point numbers, got " + t.Shape(),
 			Hint: `use x.cast("f32")`})
 	}
-	if t.env != e || t.buf.Borrowed() || !t.dense() {
+	if t.meta && !e.shapeOnly {
+		panic(&Error{Op: "variable", Msg: t.Shape() + " has no data",
+			Hint: "check(fn) made it, where nothing is computed, so call fn itself: fn()"})
+	}
+	if t.env != e || t.buf != nil && t.buf.Borrowed() || !t.dense() {
 		t = copyOp.In(e, Copy{X: t})
 	}
 	v := t.twin(true)

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -34,8 +35,10 @@ func (d *Decl[T]) Call(a T) *Tensor {
 
 // In is Call in a given Env, for operations that may have no operand to tell it.
 func (d *Decl[T]) In(env *Env, a T) *Tensor {
-	var out [1]*Tensor
-	return d.Run(env, d.op(&a), out[:0])[0]
+	c := d.exec(env, d.op(&a))
+	t := c.outs[0]
+	c.finish()
+	return t
 }
 
 // All is Call for an operation with several outputs.
@@ -49,33 +52,49 @@ func (d *Decl[T]) All(a T) []*Tensor {
 // Env is then that of the first operand that has one. Misuse panics with an *Error, a stopped
 // kernel with *Canceled; either way nothing made on the way is left behind.
 func (i *Info) Run(env *Env, op Op, out []*Tensor) []*Tensor {
+	c := i.exec(env, op)
+	out = append(out, c.outs...)
+	c.finish()
+	return out
+}
+
+// exec runs the operation and returns its frame, whose outs are to be taken before finish.
+func (i *Info) exec(env *Env, op Op) *call {
 	env = i.envOf(env, op)
 	if env == nil {
 		env = commons.take()
-		defer commons.put(env)
 	}
 	c := env.enter(i, op)
 	done := false
 	defer func() {
 		if !done {
 			c.abandon()
+			if env.shared {
+				commons.put(env)
+			}
 		}
 	}()
-	out = c.run(out)
+	c.run()
 	done = true
-	env.leave(c)
-	runtime.KeepAlive(op)
-	return out
+	return c
 }
 
-func (c *call) run(out []*Tensor) []*Tensor {
+// finish gives the frame back.
+func (c *call) finish() {
+	env, op := c.env, c.op
+	env.leave(c)
+	if env.shared {
+		commons.put(env)
+	}
+	runtime.KeepAlive(op)
+}
+
+func (c *call) run() {
 	c.gather()
 	c.plan = c.findPlan()
-	switch op := c.op.(type) {
-	case Composer:
-		return c.compose(out, func() []*Tensor { return []*Tensor{op.Compose()} })
-	case Composers:
-		return c.compose(out, op.Compose)
+	if Is[Composer](c.info) || Is[Composers](c.info) {
+		c.compose()
+		return
 	}
 	viewed := c.makeOutputs()
 	if Is[InPlace](c.info) {
@@ -100,19 +119,47 @@ func (c *call) run(out []*Tensor) []*Tensor {
 			c.env.Own(t)
 		}
 	}
-	return append(out, c.outs...)
 }
 
 // compose checks the sizes, in the words of this operation, and runs those it is made of in a scope of their
 // own, so that what they leave behind goes at once.
-func (c *call) compose(out []*Tensor, f func() []*Tensor) []*Tensor {
+func (c *call) compose() {
 	c.checkSizes()
 	s := c.env.Open()
 	s.strict = true
 	var outs []*Tensor
 	defer func() { s.Close(outs...) }()
-	outs = f()
-	return append(out, outs...)
+	switch op := c.adopted().(type) {
+	case Composer:
+		outs = []*Tensor{op.Compose()}
+	case Composers:
+		outs = op.Compose()
+	}
+	for i, t := range outs {
+		if slices.Contains(c.in, t) { // it has nothing to do
+			outs[i] = t.Alias()
+			c.env.Own(outs[i])
+		}
+	}
+	c.outs = append(c.outs, outs...)
+}
+
+// adopted is the running operation with operands that know the Env, so that the operations it is made of run in it:
+// shared ones get handles that do.
+func (c *call) adopted() Op {
+	if c.env.shared || !slices.ContainsFunc(c.in, func(t *Tensor) bool { return t != nil && t.env == nil }) {
+		return c.op
+	}
+	op, in := c.info.clone(c.op), slices.Clone(c.in)
+	for i, t := range in {
+		if t != nil && t.env == nil {
+			in[i] = t.Alias()
+			in[i].env = c.env
+			c.env.Own(in[i])
+		}
+	}
+	c.info.setOperands(op, in)
+	return op
 }
 
 // in0 is the first operand, which operations in place return.
@@ -280,11 +327,7 @@ func (c *call) makeOutputs() (viewed bool) {
 	}
 	c.checkSizes()
 	for _, t := range c.outs {
-		for k, n := range t.sizes {
-			if n < 0 {
-				panic(fmt.Sprintf("core: %s: nothing says the size of %q", c.info.Name, t.axes.At(k)))
-			}
-		}
+		c.checkCount(t)
 		if op, ok := c.op.(Viewer); ok && op.View(&View{c: c, out: t}) {
 			t.view = true
 			return true
@@ -307,6 +350,24 @@ func (c *call) checkSizes() {
 	}
 	c.matchSizes(axis.Empty)
 }
+
+// checkCount refuses sizes beyond all reason, for views too: their products would overflow, and an axis of
+// an empty tensor would still be walked.
+func (c *call) checkCount(t *Tensor) {
+	n, ok := elements(t.sizes)
+	for k, size := range t.sizes {
+		ok = ok && size >= 0 && (n > 0 || size <= longestEmpty)
+		if size == -1 {
+			panic(fmt.Sprintf("core: %s: nothing says the size of %q", c.info.Name, t.axes.At(k)))
+		}
+	}
+	if !ok {
+		c.fail(fmt.Sprintf("a result of %s%s has more elements than memory can hold", t.dtype, shapeText(t.axes, t.sizes)), "")
+	}
+}
+
+// longestEmpty is how long an axis of a tensor without elements may be.
+const longestEmpty = 1 << 24
 
 // matchSizes insists that axes of one name have one size in all operands, except those listed.
 func (c *call) matchSizes(except *axis.List) {

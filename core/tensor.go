@@ -131,7 +131,7 @@ func (t *Tensor) allocate(zero bool) {
 }
 
 // manyElements is more than any memory holds; products of sizes stop there.
-const manyElements = 1 << 46
+const manyElements = 1 << 40
 
 // elements is the product of the sizes; ok tells whether it is a number of elements that memory could hold.
 func elements(sizes []int) (n int, ok bool) {

@@ -29,6 +29,7 @@ const maxOperands = 4
 // walk is a joint traversal of an output and its operands: nested loops over dims, with
 // neighbouring loops fused where every operand allows it.
 type walk struct {
+	ins     [maxOperands]*Tensor
 	rank    int
 	dims    [maxRank]int
 	strides [maxOperands][maxRank]int
@@ -80,20 +81,21 @@ func pointwise[C number, R number | bool](
 	if n == 0 {
 		return
 	}
-	var w walk
-	walkOver(&w, out, ins)
+	var w walk // a copy of the operands, so that the caller's list need not go to the heap
+	operands := w.ins[:copy(w.ins[:], ins)]
+	walkOver(&w, out, operands)
 	if n <= pointGrain {
-		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, ins, 0, n)
+		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, len(ins), 0, n)
 		return
 	}
-	splitWalk(c, w, out, f, ins, n)
+	splitWalk(c, w, out, f, len(ins), n)
 }
 
 // splitWalk is a function of its own so that the walk goes to the heap only here.
 func splitWalk[C number, R number | bool](
-	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor, n int,
+	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n int,
 ) {
-	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, ins, lo, hi) })
+	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
 }
 
 // lanes is what a walk hands to a kernel, and room to gather it in.
@@ -115,8 +117,9 @@ func lanesOf[C number](c *call) *lanes[C] {
 
 // runWalk does the elements [lo, hi) of the output, counted in its own order.
 func runWalk[C number, R number | bool](
-	w *walk, l *lanes[C], op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C), ins []*Tensor, lo, hi int,
+	w *walk, l *lanes[C], op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, lo, hi int,
 ) {
+	ins := w.ins[:operands]
 	var index [maxRank]int
 	var offs [maxOperands]int
 	for k, rest := w.rank-1, lo; k >= 0; k-- {

@@ -216,6 +216,9 @@ func (b *nest) level(v star.Value, depth int) error {
 		return b.leaf(v, depth)
 	case star.Sequence:
 		n := v.Len()
+		if n > maxItems {
+			return fmt.Errorf("a list of %d elements is too long; at most %d can be taken at once", n, maxItems)
+		}
 		if depth == len(b.sizes) {
 			if b.full {
 				return fmt.Errorf("lists are nested deeper in some places than in others")

@@ -283,6 +283,9 @@ func axisAt(x *core.Tensor, v star.Value) string {
 	return x.Axes().At(k)
 }
 
+// maxAxesMeant is how long a list may be that is taken for one entry per axis.
+const maxAxesMeant = 16
+
 // usualAxes are names for axes that have none yet.
 var usualAxes = []string{"batch", "row", "col"}
 
@@ -290,7 +293,7 @@ var usualAxes = []string{"batch", "row", "col"}
 func (c *call) axesFor(x *core.Tensor, v star.Value) []string {
 	if x != nil && x.Rank() > 0 {
 		seq, ok := v.(star.Sequence)
-		if !ok {
+		if !ok || seq.Len() > maxAxesMeant {
 			return []string{axisAt(x, v)}
 		}
 		var names []string
@@ -315,6 +318,9 @@ func (c *call) axesFor(x *core.Tensor, v star.Value) []string {
 func (c *call) ints(i int) []star.Value {
 	items := c.args[i:]
 	if seq, ok := items[0].(star.Sequence); ok && len(items) == 1 {
+		if seq.Len() > maxAxesMeant {
+			return nil
+		}
 		items = nil
 		for item := range star.Elements(seq) {
 			items = append(items, item)

@@ -215,6 +215,9 @@ func (it *Interp) exec(name, src string) (star.StringDict, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkDepth(f); err != nil {
+		return nil, err
+	}
 	(&pass{}).file(f)
 	prog, err := star.FileProgram(f, it.names.Has)
 	if err != nil {
@@ -258,6 +261,9 @@ func (it *Interp) parseBlock(name, src string) (*syntax.File, error) {
 	options.LoadBindsGlobally = true
 	f, err := options.Parse(name, src, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkDepth(f); err != nil {
 		return nil, err
 	}
 	if err := resolve.REPLChunk(f, it.globals.Has, it.names.Has, star.Universe.Has); err != nil {

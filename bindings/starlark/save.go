@@ -32,6 +32,9 @@ func (it *Interp) save(op, name string, write func(w io.Writer) error) error {
 // saveFile writes a temporary file in the folder of name and gives it that name at the end, so that there is the
 // old file or the new one, never a part of one.
 func saveFile(name string, write func(w io.Writer) error) error {
+	if old, err := os.Lstat(name); err == nil && !old.Mode().IsRegular() {
+		return &fs.PathError{Op: "save", Path: name, Err: errors.New("there is something other than a file")}
+	}
 	f, err := temporary(name)
 	if err != nil {
 		return err

@@ -368,6 +368,9 @@ func axisNames(v star.Value) (*axis.List, error) {
 	case star.String:
 		return axis.Parse(string(v))
 	case star.Sequence:
+		if n := v.Len(); n > 1000 {
+			return nil, fmt.Errorf("got a list of %d axis names", n)
+		}
 		names := make([]string, 0, v.Len())
 		for item := range star.Elements(v) {
 			s, ok := star.AsString(item)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -62,7 +63,7 @@ func parseFlags(argv []string) (*options, int) {
 	// As in Python, everything behind -c code or -m module belongs to the program.
 	own := len(argv)
 	for i, arg := range argv {
-		if word := strings.TrimPrefix(arg, "-"); (word == "-c" || word == "c" || word == "-m" || word == "m") && word != arg {
+		if slices.Contains([]string{"-c", "--c", "-m", "--m"}, arg) {
 			own = min(own, i+2, len(argv))
 			break
 		}

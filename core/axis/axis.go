@@ -35,6 +35,11 @@ var table struct {
 // Of returns the list of the given names. An error names the first name that is not an
 // identifier (a letter or underscore, then letters, digits, underscores) or occurs twice.
 func Of(names ...string) (*List, error) {
+	for _, name := range names {
+		if !Valid(name) {
+			return nil, fmt.Errorf("axis name %q is not an identifier", clip(name))
+		}
+	}
 	return Parse(strings.Join(names, " "))
 }
 
