@@ -27,7 +27,8 @@ func TestAttentionMasks(t *testing.T) {
 		a.Q, a.K, a.V, a.Start = q, k, v, -1
 		return attention.Call(a)
 	}
-	equalBits(t, "a mask of zeros", run(Attention{Mask: m.Env.Zeros(dtype.F32, axisList("key_seq"), 130)}), run(Attention{}))
+	nothing := m.Env.Zeros(dtype.F32, axisList("key_seq"), 130)
+	equalBits(t, "a mask of zeros", run(Attention{Mask: nothing}), run(Attention{}))
 	i, j := m.Env.Arange(130, "seq", dtype.I64), m.Env.Arange(130, "key_seq", dtype.I64)
 	earlier := ge.Call(Ge{Compare{X: i, Y: j, Outer: true}})
 	equalBits(t, "a causal mask", run(Attention{Mask: earlier}), run(Attention{Causal: true}))
@@ -77,8 +78,10 @@ func TestRowsOfNothing(t *testing.T) {
 		{"softmax", row.Softmax("a"), "[NaN NaN]"},
 		{"log_softmax", row.LogSoftmax("a"), "[NaN NaN]"},
 		{"max_pool", maxPool.Call(MaxPool{Pool: pool, Dilation: Every(1)}), "[NaN 3 -Inf]"},
-		{"a mean of ignored rows", e.Zeros(dtype.F32, axisList("row", "class"), 1, 2).CrossEntropy(ignored, "class"), "[NaN]"},
-		{"a mean of no rows", e.Zeros(dtype.F32, axisList("row"), 0).MSELoss(e.Zeros(dtype.F32, axisList("row"), 0)), "[NaN]"},
+		{"a mean of ignored rows",
+			e.Zeros(dtype.F32, axisList("row", "class"), 1, 2).CrossEntropy(ignored, "class"), "[NaN]"},
+		{"a mean of no rows",
+			e.Zeros(dtype.F32, axisList("row"), 0).MSELoss(e.Zeros(dtype.F32, axisList("row"), 0)), "[NaN]"},
 		{"an infinite logit", e.FromFloats(dtype.F32, []float64{inf, -inf}, axisList("row"), 2).BCEWithLogits(
 			e.FromFloats(dtype.F32, []float64{0, 1}, axisList("row"), 2)), "[NaN]"},
 	} {

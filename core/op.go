@@ -337,7 +337,7 @@ type Nested struct {
 
 // axisList is a list the program itself writes; a bad one is a bug of the caller.
 func axisList(names ...string) *axis.List {
-	l, err := axis.Of(names...)
+	l, err := axis.Parse(strings.Join(names, " "))
 	if err != nil {
 		panic(&Error{Op: "axes", Msg: err.Error()})
 	}

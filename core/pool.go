@@ -124,7 +124,8 @@ func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
 // pools is samples of windows.
 func (m *Maker) pools(dtypes []dtype.Type) (list []Pool) {
 	add := func(dt dtype.Type, input, names string, kernel ...int) *Pool {
-		list = append(list, Pool{Input: m.Tensor(dt, input), Kernel: Map[int]{axisList(strings.Fields(names)...), kernel}})
+		window := Map[int]{axisList(strings.Fields(names)...), kernel}
+		list = append(list, Pool{Input: m.Tensor(dt, input), Kernel: window})
 		return &list[len(list)-1]
 	}
 	for _, n := range lengths[1:] {

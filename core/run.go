@@ -362,7 +362,8 @@ func (c *call) checkCount(t *Tensor) {
 		}
 	}
 	if !ok {
-		c.fail(fmt.Sprintf("a result of %s%s has more elements than memory can hold", t.dtype, shapeText(t.axes, t.sizes)), "")
+		c.fail(fmt.Sprintf("a result of %s%s has more elements than memory can hold",
+			t.dtype, shapeText(t.axes, t.sizes)), "")
 	}
 }
 

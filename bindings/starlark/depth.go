@@ -16,8 +16,8 @@ func checkDepth(f *syntax.File) (err error) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if e, ok := n.(syntax.Expr); ok && err == nil && spine(e) > maxSpine {
 			start, _ := f.Span()
-			err = syntax.Error{Pos: start, Msg: fmt.Sprintf("an expression is a chain of more than %d operators or calls; "+
-				"put parts of it into variables, or into a list and a loop", maxSpine)}
+			err = syntax.Error{Pos: start, Msg: fmt.Sprintf("an expression is a chain of more than %d operators or "+
+				"calls; put parts of it into variables, or into a list and a loop", maxSpine)}
 		}
 		return err == nil
 	})

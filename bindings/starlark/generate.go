@@ -76,7 +76,8 @@ func (g *generation) checkOptions() error {
 		want string
 	}{
 		{g.tokens >= 0, "max_tokens", g.tokens, "0 or more: max_tokens=100"},
-		{s.Temperature >= 0 && !math.IsInf(s.Temperature, 1), "temperature", s.Temperature, "0, which is greedy, or more: temperature=0.8"},
+		{s.Temperature >= 0 && !math.IsInf(s.Temperature, 1), "temperature", s.Temperature,
+			"0, which is greedy, or more: temperature=0.8"},
 		{s.TopK >= 0, "top_k", s.TopK, "0, which keeps all tokens, or more: top_k=40"},
 		{s.TopP >= 0 && s.TopP <= 1, "top_p", s.TopP, "0 to 1, which keeps all tokens: top_p=0.95"},
 		{s.MinP >= 0 && s.MinP <= 1, "min_p", s.MinP, "0, which keeps all tokens, to 1: min_p=0.05"},
