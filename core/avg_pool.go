@@ -115,23 +115,10 @@ func (a *AvgPool) VJP(_, gy []*Tensor, g *Grads) {
 		padding.Each.Values[i] = [2]int{l.before, (l.small-1)*l.s + l.kernel - l.before - l.large}
 	}
 	counts := env.FromFloats(dt, a.counts(windows), r.spatial, small...)
-	ones := env.FromFloats(dt, repeated(1, sizes), axisList(kernel...), sizes...)
+	weight := ones.In(env, Ones{Axes: Map[int]{axisList(kernel...), sizes}, DType: dt})
 	g.Set(0, convTranspose.Call(ConvTranspose{Padding: padding, Convolution: Convolution{
-		Input: gy[0].wide().Div(counts), Weight: ones, Axis: axis.Empty, Spatial: Map[string]{r.spatial, kernel},
+		Input: gy[0].wide().Div(counts), Weight: weight, Axis: axis.Empty, Spatial: Map[string]{r.spatial, kernel},
 		Stride: stride, Dilation: Every(1), Groups: 1}}))
-}
-
-// repeated is v for each element of a tensor of these sizes.
-func repeated(v float64, sizes []int) []float64 {
-	n := 1
-	for _, s := range sizes {
-		n *= s
-	}
-	list := make([]float64, n)
-	for i := range list {
-		list[i] = v
-	}
-	return list
 }
 
 // Samples covers the lengths, one axis and several, every option, and the dtypes.

@@ -48,11 +48,10 @@ func (x *Tensor) MoE(weights, indices, wGate, wUp, wDown *Tensor) *Tensor {
 // moePick is the axis of the rows of one expert.
 const moePick = "moe_pick"
 
-// moeRoles is the axes by role, and how an expert's products contract them.
+// moeRoles is the axes by role, and how the rows of an expert are contracted with each of its weights.
 type moeRoles struct {
 	rows, choice, embed, ffn, out *axis.List
-	in, back                      axis.Contraction // of the rows with w_gate and w_up, and with w_down
-	up                            axis.Contraction
+	gate, up, down                axis.Contraction
 }
 
 // Names finds the roles.
@@ -101,9 +100,9 @@ func (a *MoE) roles() moeRoles {
 	r.ffn = a.WGate.axes.Without(one).Without(r.embed)
 	r.out = a.WDown.axes.Without(one).Without(r.ffn)
 	pick := axisList(moePick)
-	r.in = axis.Contract(pick.Append(r.embed), a.WGate.axes.Without(one), r.embed)
+	r.gate = axis.Contract(pick.Append(r.embed), a.WGate.axes.Without(one), r.embed)
 	r.up = axis.Contract(pick.Append(r.embed), a.WUp.axes.Without(one), r.embed)
-	r.back = axis.Contract(pick.Append(r.ffn), a.WDown.axes.Without(one), r.ffn)
+	r.down = axis.Contract(pick.Append(r.ffn), a.WDown.axes.Without(one), r.ffn)
 	return r
 }
 
@@ -154,7 +153,7 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	room := func(axes *axis.List, like *Tensor) *Tensor {
 		return c.Scratch(dt, axisList(moePick).Append(axes), append([]int{len(s.pairs)}, like.permuted(axes).sizes...))
 	}
-	xs, hidden, up, ys := room(r.embed, a.X), room(r.in.B, a.WGate), room(r.up.B, a.WUp), room(r.back.B, a.WDown)
+	xs, hidden, up, ys := room(r.embed, a.X), room(r.gate.B, a.WGate), room(r.up.B, a.WUp), room(r.down.B, a.WDown)
 	c.Split(len(s.pairs), max(1, pointGrain/max(1, width)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			copy(row[C](xs, i, width), row[C](x, s.pairs[i]/k, width))
@@ -171,13 +170,13 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 		c.contract(y.rows(lo, hi), x.rows(lo, hi), w.only(string(a.Axis), e), con)
 	}
 	each(func(e, lo, hi int) {
-		expert(hidden, xs, a.WGate, r.in, e, lo, hi)
+		expert(hidden, xs, a.WGate, r.gate, e, lo, hi)
 		expert(up, xs, a.WUp, r.up, e, lo, hi)
 	})
 	gateExperts(c, a.Activation, elementsOf[C](hidden), elementsOf[C](c.Dense(up, hidden.axes, dt)))
-	each(func(e, lo, hi int) { expert(ys, hidden, a.WDown, r.back, e, lo, hi) })
+	each(func(e, lo, hi int) { expert(ys, hidden, a.WDown, r.down, e, lo, hi) })
 
-	order := r.rows.Append(r.back.B)
+	order := r.rows.Append(r.down.B)
 	dst := out
 	if out.axes != order || out.dtype != dt {
 		dst = c.Scratch(dt, order, out.permuted(order).sizes)

@@ -10,8 +10,8 @@ import (
 // of these experts counts.
 //
 // score makes scores from x: "softmax" over the experts, or "sigmoid" of each. The bias, if given, is added for the
-// choice only and not to the weights (DeepSeek-V3). With normalize the weights of a row are divided by their sum;
-// then they are multiplied by scale.
+// choice only and not to the weights (DeepSeek-V3), and gets no gradient. With normalize the weights of a row are
+// divided by their sum; then they are multiplied by scale.
 //
 // Shape: x[row, expert], bias[expert] → weights[row, choice=k] of x's dtype, indices[row, choice=k] of i64, for
 // out="choice". The greatest comes first; of equals the one that stands first.

@@ -35,10 +35,7 @@ func (d *Decl[T]) Call(a T) *Tensor {
 
 // In is Call in a given Env, for operations that may have no operand to tell it.
 func (d *Decl[T]) In(env *Env, a T) *Tensor {
-	c := d.exec(env, d.op(&a))
-	t := c.outs[0]
-	c.finish()
-	return t
+	return d.Run1(env, d.op(&a))
 }
 
 // All is Call for an operation with several outputs.
@@ -56,6 +53,14 @@ func (i *Info) Run(env *Env, op Op, out []*Tensor) []*Tensor {
 	out = append(out, c.outs...)
 	c.finish()
 	return out
+}
+
+// Run1 is Run for an operation whose first output is all that matters.
+func (i *Info) Run1(env *Env, op Op) *Tensor {
+	c := i.exec(env, op)
+	t := c.outs[0]
+	c.finish()
+	return t
 }
 
 // exec runs the operation and returns its frame, whose outs are to be taken before finish.

@@ -302,9 +302,17 @@ var binaryOps = map[syntax.Token]string{
 	syntax.PERCENT: "mod", syntax.AMP: "bitwise_and", syntax.PIPE: "bitwise_or", syntax.CIRCUMFLEX: "bitwise_xor",
 }
 
+// operators are the operations behind the operators, by token: an operator is the hottest call a script makes.
+var operators = func() (infos [64]*core.Info) {
+	for op, name := range binaryOps {
+		infos[op] = core.Lookup(name)
+	}
+	return infos
+}()
+
 // Binary is x op y or y op x, where y is a tensor or a number.
 func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Value, err error) {
-	info := core.Lookup(binaryOps[op])
+	info := operators[op]
 	if info == nil {
 		return nil, x.noOperator(op, y)
 	}
@@ -324,8 +332,7 @@ func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Va
 	}
 	*(**core.Tensor)(info.Fields[0].At(a)) = first
 	*(**core.Tensor)(info.Fields[1].At(a)) = second
-	var out [1]*core.Tensor
-	return Tensor{info.Run(nil, a, out[:0])[0]}, nil
+	return Tensor{info.Run1(nil, a)}, nil
 }
 
 // operand is v as an operand: a tensor or a plain number; nil for anything else.
@@ -368,18 +375,24 @@ func axisNames(v star.Value) (*axis.List, error) {
 	case star.String:
 		return axis.Parse(string(v))
 	case star.Sequence:
-		if n := v.Len(); n > 1000 {
-			return nil, fmt.Errorf("got a list of %d axis names", n)
-		}
-		names := make([]string, 0, v.Len())
-		for item := range star.Elements(v) {
-			s, ok := star.AsString(item)
-			if !ok {
-				return nil, fmt.Errorf("got %s among the axis names, want strings", item.Type())
-			}
-			names = append(names, s)
-		}
-		return axis.Of(names...)
+		return axisNamesOf(v)
 	}
 	return nil, fmt.Errorf("got %s, want axis names such as \"batch seq\"", v.Type())
+}
+
+// axisNamesOf is a tuple or list of names. It is a function of its own because its loop moves what it returns to
+// the heap.
+func axisNamesOf(v star.Sequence) (*axis.List, error) {
+	if n := v.Len(); n > 1000 {
+		return nil, fmt.Errorf("got a list of %d axis names", n)
+	}
+	names := make([]string, 0, v.Len())
+	for item := range star.Elements(v) {
+		s, ok := star.AsString(item)
+		if !ok {
+			return nil, fmt.Errorf("got %s among the axis names, want strings", item.Type())
+		}
+		names = append(names, s)
+	}
+	return axis.Of(names...)
 }
