@@ -25,3 +25,16 @@ func BenchmarkAdd4096(b *testing.B) {
 		x.Add(y).Free()
 	}
 }
+
+// BenchmarkPlanHit is what names cost a call whose plan is known.
+func BenchmarkPlanHit(b *testing.B) {
+	e := NewEnv(0, 1)
+	l, _ := axis.Parse("row col")
+	x, w := e.Tensor(dtype.F32, l, 2, 3), e.Tensor(dtype.F32, l, 2, 3)
+	c := e.enter(Lookup("dot"), &Dot{X: x, W: w, Axes: axisList("col")})
+	c.gather()
+	c.findPlan()
+	for b.Loop() {
+		c.findPlan()
+	}
+}
