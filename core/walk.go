@@ -81,6 +81,14 @@ func pointwise[C number, R number | bool](
 	if n == 0 {
 		return
 	}
+	if n <= pointGrain && native[R]() == out.dtype && inStep[C](out, ins) {
+		l := lanesOf[C](c.c)
+		for i, t := range ins {
+			l.xs[i] = unsafe.Slice((*C)(t.data), n)
+		}
+		f(c.c.op, unsafe.Slice((*R)(out.data), n), &l.xs)
+		return
+	}
 	var w walk // a copy of the operands, so that the caller's list need not go to the heap
 	operands := w.ins[:copy(w.ins[:], ins)]
 	walkOver(&w, out, operands)
@@ -89,6 +97,16 @@ func pointwise[C number, R number | bool](
 		return
 	}
 	splitWalk(c, w, out, f, len(ins), n)
+}
+
+// inStep tells whether every operand lies element by element as the output does, so that nothing need be walked.
+func inStep[C number](out *Tensor, ins []*Tensor) bool {
+	for _, t := range ins {
+		if t.axes != out.axes || t.dtype != native[C]() || !t.dense() {
+			return false
+		}
+	}
+	return true
 }
 
 // splitWalk is a function of its own so that the walk goes to the heap only here.
