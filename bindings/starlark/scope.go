@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	startime "go.starlark.net/lib/time"
 	star "go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
@@ -151,6 +152,7 @@ func (r *reachable) enter(v any) bool {
 func (r *reachable) look(v star.Value) {
 	switch v := v.(type) {
 	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
+	case startime.Time, startime.Duration:
 	case Tensor:
 		if r.enter(v.Tensor) {
 			r.tensors = append(r.tensors, v.Tensor)
@@ -203,10 +205,16 @@ func (r *reachable) look(v star.Value) {
 		}
 	case *star.Set: // its elements are hashable, and tensors are not
 	default:
-		if _, plain := v.(interface{ HoldsNothing() }); !plain {
+		if _, plain := v.(interface{ HoldsNothing() }); !plain && !isPlainSequence(v) {
 			r.unknown = fmt.Sprintf("%s (%T)", v.Type(), v)
 		}
 	}
+}
+
+// isPlainSequence tells whether v is one of Starlark's own types without a name: of range(n), text.elems() and
+// the like, which hold numbers and texts only.
+func isPlainSequence(v star.Value) bool {
+	return reflect.TypeOf(v).PkgPath() == reflect.TypeFor[star.Int]().PkgPath()
 }
 
 // function follows a function's free variables and defaults.
