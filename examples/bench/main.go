@@ -133,6 +133,7 @@ func alternate(rounds int, sides ...func(n int) (float64, error)) (a, b []float6
 			time.Sleep(40 * time.Millisecond) // until the workers of this side rest
 		}
 	}
+	fmt.Println(times[0], repeats)
 	return times[0], times[1], nil
 }
 
