@@ -7,6 +7,11 @@ import "math"
 // That order defines the result, whatever the machine's vectors hold.
 const lanes = 16
 
+// Block is how many elements Sum adds up at once: a longer run is the sum, by the
+// same rule, of the sums of its blocks. So blocks may be added up apart, and rounding errors
+// do not grow with the run.
+const Block = 1 << 14
+
 // fold adds the lanes up.
 func fold[T Float](l *[lanes]T) T {
 	for h := lanes / 2; h > 0; h /= 2 {
@@ -19,6 +24,24 @@ func fold[T Float](l *[lanes]T) T {
 
 // Sum returns the sum of x, 0 if it is empty.
 func Sum[T Float](x []T) T {
+	if len(x) <= Block {
+		return sumBlock(x)
+	}
+	unit := Block // elements of a part: the parts are no more than Block
+	for (len(x)-1)/unit >= Block {
+		unit *= Block
+	}
+	var l [lanes]T
+	for i := 0; len(x) > 0; i++ {
+		n := min(unit, len(x))
+		l[i%lanes] += Sum(x[:n])
+		x = x[n:]
+	}
+	return fold(&l)
+}
+
+// sumBlock is Sum of at most Block elements.
+func sumBlock[T Float](x []T) T {
 	var l [lanes]T
 	for simd(len(x)) {
 		n := part(len(x))
