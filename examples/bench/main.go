@@ -72,7 +72,7 @@ func compare(ctx context.Context, threads, rounds int, peer *peer, only []string
 	if err := ours.Call(ctx, "names", &names); err != nil {
 		return err
 	}
-	fmt.Printf("| %d thread(s) | Fucina ms, median (least) | PyTorch ms, median (least) | PyTorch : Fucina |\n", threads)
+	fmt.Printf("| %d thread(s), ms: median (least) | Fucina | PyTorch | PyTorch : Fucina |\n", threads)
 	fmt.Println("|---|---|---|---|")
 	var logs []float64
 	for _, name := range names {
@@ -133,7 +133,6 @@ func alternate(rounds int, sides ...func(n int) (float64, error)) (a, b []float6
 			time.Sleep(40 * time.Millisecond) // until the workers of this side rest
 		}
 	}
-	fmt.Println(times[0], repeats)
 	return times[0], times[1], nil
 }
 
@@ -153,7 +152,7 @@ type peer struct {
 func startPeer(ctx context.Context, python, threads string) (*peer, error) {
 	p := &peer{cmd: exec.CommandContext(ctx, python, "examples/bench/torch_ops.py")}
 	p.cmd.Stderr = os.Stderr
-	for _, pair := range os.Environ() {
+	for _, pair := range p.cmd.Environ() {
 		if !strings.HasPrefix(pair, "OPENBLAS_") {
 			p.cmd.Env = append(p.cmd.Env, pair)
 		}

@@ -14,12 +14,9 @@ const Block = 1 << 14
 
 // fold adds the lanes up.
 func fold[T Float](l *[lanes]T) T {
-	for h := lanes / 2; h > 0; h /= 2 {
-		for j := range h {
-			l[j] += l[j+h]
-		}
-	}
-	return l[0]
+	s0, s1, s2, s3 := l[0]+l[8], l[1]+l[9], l[2]+l[10], l[3]+l[11]
+	s4, s5, s6, s7 := l[4]+l[12], l[5]+l[13], l[6]+l[14], l[7]+l[15]
+	return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 }
 
 // Sum returns the sum of x, 0 if it is empty.
