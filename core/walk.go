@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/half"
 )
 
 // Pointwise kernels see only contiguous slices of one of three number types: float32 (also for
@@ -218,14 +219,8 @@ func load[C number](t *Tensor, off, stride, n int, buf *[]C) []C {
 		gather[float32](y, p, stride)
 	case dtype.F64:
 		gather[float64](y, p, stride)
-	case dtype.F16:
-		for i := range y {
-			y[i] = C(dtype.F16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
-		}
-	case dtype.BF16:
-		for i := range y {
-			y[i] = C(dtype.BF16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
-		}
+	case dtype.F16, dtype.BF16:
+		gatherHalf(y, p, stride, t.dtype)
 	case dtype.I8:
 		gather[int8](y, p, stride)
 	case dtype.U8, dtype.Bool:
@@ -238,6 +233,25 @@ func load[C number](t *Tensor, off, stride, n int, buf *[]C) []C {
 		gather[int64](y, p, stride)
 	}
 	return y
+}
+
+// gatherHalf is gather of f16 or bf16.
+func gatherHalf[C number](y []C, p unsafe.Pointer, stride int, dt dtype.Type) {
+	if y, ok := any(y).([]float32); ok && stride == 1 {
+		if x := unsafe.Slice((*uint16)(p), len(y)); dt == dtype.F16 {
+			half.FromF16(y, x)
+		} else {
+			half.FromBF16(y, x)
+		}
+		return
+	}
+	widen := dtype.F16ToF32
+	if dt == dtype.BF16 {
+		widen = dtype.BF16ToF32
+	}
+	for i := range y {
+		y[i] = C(widen(*(*uint16)(unsafe.Add(p, 2*i*stride))))
+	}
 }
 
 func gather[T float32 | float64 | int8 | uint8 | int16 | int32 | int64, C number](y []C, p unsafe.Pointer, stride int) {
@@ -279,9 +293,7 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 	case dtype.F16:
 		d := unsafe.Slice((*uint16)(p), len(y))
 		if y, ok := any(y).([]float32); ok {
-			for i, v := range y {
-				d[i] = dtype.F32ToF16(v)
-			}
+			half.ToF16(d, y)
 			return
 		}
 		for i, v := range y {
@@ -290,9 +302,7 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 	case dtype.BF16:
 		d := unsafe.Slice((*uint16)(p), len(y))
 		if y, ok := any(y).([]float32); ok {
-			for i, v := range y {
-				d[i] = dtype.F32ToBF16(v)
-			}
+			half.ToBF16(d, y)
 			return
 		}
 		for i, v := range y {
@@ -358,6 +368,9 @@ func (c *Ctx) copyInto(d, v *Tensor) {
 }
 
 func convert[C number](c *Ctx, d, v *Tensor) {
+	if d.dtype == native[C]() && v.dtype == native[C]() && transpose[C](c, d, v) {
+		return
+	}
 	pointwise(c, d, func(_ Op, y []C, xs *[maxOperands][]C) { copy(y, xs[0]) }, v)
 }
 
