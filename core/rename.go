@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
@@ -30,6 +31,10 @@ func (x *Tensor) Rename(from, to string) *Tensor {
 
 // Names replaces the names.
 func (a *Rename) Names(p *Plan) {
+	if turned := a.turned(); turned != nil {
+		p.Fail(fmt.Sprintf("%s has no axis %q, but %q", p.Describe(a.X), a.To.Keys.At(0), a.To.Values[0]),
+			p.c.hint(p.c.recall("the old name comes first", turned)))
+	}
 	p.NeedAll(a.X, a.To.Keys)
 	axes, err := a.X.axes.Rename(a.To.Keys, a.To.Values)
 	if err != nil {
@@ -40,6 +45,18 @@ func (a *Rename) Names(p *Plan) {
 		p.Fail(fmt.Sprintf("%s would have an axis %q twice", p.Describe(a.X), a.twice()), p.c.hint(tries...))
 	}
 	p.Out(axes, a.X.dtype)
+}
+
+// turned is the renaming the other way round, if only that is possible.
+func (a *Rename) turned() Op {
+	if a.To.Keys.Len() == 0 || a.To.Keys.Shared(a.X.axes).Len() > 0 {
+		return nil
+	}
+	keys, err := axis.Of(a.To.Values...)
+	if err != nil || !a.X.axes.HasAll(keys) {
+		return nil
+	}
+	return &Rename{X: a.X, To: Map[string]{keys, a.To.Keys.Names()}}
 }
 
 // twice is the first name that two axes would have.

@@ -255,9 +255,13 @@ func shapes(info *core.Info, op core.Op, mode grad.Mode, last bool) (err error) 
 	all := operands(info, op)
 	defer setOperands(info, op, all)
 	in := slices.Clone(all)
+	end := len(all) - 1 // the last floating-point operand
+	for end > 0 && (all[end] == nil || !all[end].DType().IsFloat()) {
+		end--
+	}
 	var xs, ys []*core.Tensor
 	for i, x := range all {
-		if x == nil || !x.DType().IsFloat() || len(xs) > 0 && i == len(all)-1 && !last {
+		if x == nil || !x.DType().IsFloat() || len(xs) > 0 && i == end && !last {
 			continue
 		}
 		in[i] = x.Env().Watch(x)

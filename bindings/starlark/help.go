@@ -82,6 +82,15 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	if near := nearest(name, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", near)
 	}
+	var longer []string
+	for _, n := range names {
+		if len(name) > 2 && strings.Contains(n, name) && !slices.Contains(longer, n) {
+			longer = append(longer, n)
+		}
+	}
+	if slices.Sort(longer); len(longer) > 1 {
+		e.Hint = "there are " + strings.Join(longer[:min(len(longer), 8)], ", ")
+	}
 	return "", e
 }
 
@@ -204,7 +213,8 @@ type builtinDoc struct {
 }
 
 // builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …
-var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(\w)\.)?(\w+)\(.*(?:\n//.*)*)\n(?:func |\tnames\[)`)
+var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(?:(\w)\.)?(\w+)\(|(x)\.(\w+): ).*` +
+	`(?:\n//.*)*)\n(?:func |\tnames\[)`)
 
 // builtinDocs reads the documentation of this package's builtins now, never at start.
 func builtinDocs() []builtinDoc {
@@ -219,7 +229,7 @@ func builtinDocs() []builtinDoc {
 			panic(err) // it is embedded
 		}
 		for _, m := range builtinComment.FindAllStringSubmatch(string(src), -1) {
-			docs = append(docs, builtinDoc{m[2], m[3], strings.ReplaceAll(m[1], "\n//", "")})
+			docs = append(docs, builtinDoc{m[2] + m[4], m[3] + m[5], strings.ReplaceAll(m[1], "\n//", "")})
 		}
 	}
 	return docs

@@ -42,6 +42,14 @@ func TestHelp(t *testing.T) {
 		{`help(3)`, "int\n"},
 		{`help("sofmax")`, `help: there is nothing called "sofmax"; did you mean help("softmax")?`},
 		{`help("generat")`, `did you mean help("generate")?`},
+		{`help("shape")`, "x.shape: the size of each axis"},
+		{`help("axes")`, "x.axes: the names of the axes"},
+		{`help("dtype")`, "x.dtype: the name of the type"},
+		{`help("requires_grad")`, "x.requires_grad: whether x is a variable"},
+		{`help("grad")`, "grad("},
+		{`help("tensor")`, "tensor is a tensor of numbers"},
+		{`help("all")`, "all is whether every element"},
+		{`help("soft")`, "there are log_softmax, softcap, softmax, softplus"},
 		{`help("elephant")`, `help: there is nothing called "elephant"; help() lists all names`},
 	} {
 		if got := helpText(t, test.call); !strings.Contains(got, test.want) {
