@@ -213,6 +213,7 @@ func (a *Attention) Eval(c *Ctx) {
 // attending is an attention of tensors whose elements along the last axis lie together. Rows are counted over the
 // axes of q but the last.
 type attending[C float32 | float64] struct {
+	c                *Ctx
 	a                *Attention
 	q, k, v, y       *Tensor
 	queries, keys    int
@@ -225,7 +226,7 @@ type attending[C float32 | float64] struct {
 
 func attend[C float32 | float64](c *Ctx, a *Attention) {
 	r, out := c.Data().(attentionRoles), c.Out(0)
-	t := attending[C]{a: a, q: c.rowsOf(a.Q, r.q, native[C]()), k: c.rowsOf(a.K, r.k, native[C]()),
+	t := attending[C]{c: c, a: a, q: c.rowsOf(a.Q, r.q, native[C]()), k: c.rowsOf(a.K, r.k, native[C]()),
 		v: c.rowsOf(a.V, r.v, native[C]()), y: out.permuted(r.y), scale: C(a.scale()), group: 1}
 	last := len(t.q.sizes) - 1
 	if out.dtype != native[C]() || t.y.strides[last] != 1 {
@@ -314,6 +315,7 @@ func (t *attending[C]) masked(lo, hi int) {
 		top, total := C(math.Inf(-1)), C(0)
 		first, end := t.sees(i % t.queries)
 		for at := first; at < end; at = at - at%attn.Block + attn.Block {
+			t.c.Pause()
 			n := min(end, at-at%attn.Block+attn.Block) - at
 			scores := room[:n]
 			gemm.NT(scores, q, k[at*kStep:], 1, n, t.width, t.width, kStep, n)

@@ -64,7 +64,7 @@ func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
 		for i := lo; i < hi; i++ {
 			ys := row[C](y, i, n)
 			clear(ys)
-			eachWindow(windows, i, func(from, to, at, step int) {
+			eachWindow(c, windows, i, func(from, to, at, step int) {
 				for j, p := from, at; j < to; j, p = j+1, p+step {
 					ys[j] += x[p]
 				}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -107,8 +108,11 @@ func (e *Env) get(bytes int) *mem.Buffer {
 	}
 	b, err := e.pool.Get(bytes)
 	if err != nil {
-		panic(&Error{Op: e.opName(), Msg: err.Error(),
-			Hint: "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"})
+		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
+		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {
+			hint = "make it in parts, or of a smaller dtype such as f16"
+		}
+		panic(&Error{Op: e.opName(), Msg: err.Error(), Hint: hint})
 	}
 	return b
 }

@@ -94,7 +94,7 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 				ys[j] = least
 			}
 			if places == nil {
-				eachWindow(windows, i, func(from, to, at, step int) {
+				eachWindow(c, windows, i, func(from, to, at, step int) {
 					for j, p := from, at; j < to; j, p = j+1, p+step {
 						if v := x[p]; v > ys[j] || v != v {
 							ys[j] = v
@@ -107,7 +107,7 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 			for j := range ps {
 				ps[j] = -1 // nothing seen
 			}
-			eachWindow(windows, i, func(from, to, at, step int) {
+			eachWindow(c, windows, i, func(from, to, at, step int) {
 				for j, p := from, at; j < to; j, p = j+1, p+step {
 					if v := x[p]; v > ys[j] || v != v || ps[j] < 0 {
 						ys[j], ps[j] = v, int64(p-i/outer*plane)

@@ -98,7 +98,7 @@ func (a *Pool) settle(s *Sizes, r pool, windows []slide) {
 
 // eachWindow calls f for each place of the window, in order, with what it meets for a run of the output along its
 // last axis: for the places from … to-1 of the run the elements at, at+step, … of the input, both dense.
-func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
+func eachWindow(c *Ctx, windows []slide, run int, f func(from, to, at, step int)) {
 	last := len(windows) - 1
 	w := &windows[last]
 	places := 1
@@ -106,6 +106,9 @@ func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
 		places *= l.kernel
 	}
 	for place := range places {
+		if place%(pauseLen/16) == pauseLen/16-1 {
+			c.Pause()
+		}
 		offset := place%w.kernel*w.d - w.before
 		rest, outer, stride, base, inside := place/w.kernel, run, w.large, 0, true
 		for i := last - 1; i >= 0; i-- {

@@ -46,7 +46,7 @@ func (s source) uniforms(dst []float64, from int) {
 // fillBlocks sets output 0 block by block: f sets the elements from the given index on.
 func fillBlocks[C number](c *Ctx, f func(y []C, from int)) {
 	out := c.Out(0)
-	c.Split(out.Len(), pointGrain, func(lo, hi int) {
+	c.Split(out.Len(), max(1, pointGrain/4), func(lo, hi int) {
 		var y [blockLen]C
 		for ; lo < hi; lo += blockLen {
 			n := min(blockLen, hi-lo)

@@ -24,6 +24,13 @@ const blockLen = 512
 // pointGrain is the least number of elements worth a chunk of its own. Tests make it small.
 var pointGrain = 8192
 
+// Heavy is implemented by pointwise operations whose elements cost so many times what the usual ones do, some 20 ns:
+// chunks are that much shorter, so that none takes long.
+type Heavy interface{ Weight() int }
+
+// heaviest is the largest weight.
+const heaviest = 16
+
 // maxOperands is how many operands a pointwise operation may have.
 const maxOperands = 4
 
@@ -82,7 +89,13 @@ func pointwise[C number, R number | bool](
 	if n == 0 {
 		return
 	}
-	if n <= pointGrain && native[R]() == out.dtype && inStep[C](out, ins) {
+	grain := pointGrain
+	if n > grain/heaviest {
+		if heavy, ok := c.c.op.(Heavy); ok {
+			grain = max(1, grain/heavy.Weight())
+		}
+	}
+	if n <= grain && native[R]() == out.dtype && inStep[C](out, ins) {
 		l := lanesOf[C](c.c)
 		for i, t := range ins {
 			l.xs[i] = unsafe.Slice((*C)(t.data), n)
@@ -93,11 +106,11 @@ func pointwise[C number, R number | bool](
 	var w walk // a copy of the operands, so that the caller's list need not go to the heap
 	operands := w.ins[:copy(w.ins[:], ins)]
 	walkOver(&w, out, operands)
-	if n <= pointGrain {
+	if n <= grain {
 		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, len(ins), 0, n)
 		return
 	}
-	splitWalk(c, w, out, f, len(ins), n)
+	splitWalk(c, w, out, f, len(ins), n, grain)
 }
 
 // inStep tells whether every operand lies element by element as the output does, so that nothing need be walked.
@@ -112,9 +125,9 @@ func inStep[C number](out *Tensor, ins []*Tensor) bool {
 
 // splitWalk is a function of its own so that the walk goes to the heap only here.
 func splitWalk[C number, R number | bool](
-	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n int,
+	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n, grain int,
 ) {
-	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
+	c.Split(n, grain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
 }
 
 // lanes is what a walk hands to a kernel, and room to gather it in.

@@ -323,7 +323,7 @@ func (c *call) set(i int, v star.Value) error {
 			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")))
 		}
 	case core.KindNested:
-		n, err := nested(v)
+		n, err := nested(c.env, v)
 		if err != nil {
 			return c.fail(f.Name + ": " + err.Error())
 		}

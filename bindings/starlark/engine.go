@@ -77,10 +77,13 @@ func (it *Interp) Call(ctx context.Context, fn star.Value, args star.Tuple) (v s
 	return v, err
 }
 
-// UseFiles changes where files are opened from now on, where nothing is saved, and forgets the modules that came from
-// there.
+// UseFiles changes where files are opened from now on and forgets the modules that came from where they were. Nothing
+// is saved any more, unless Config.Save was given.
 func (it *Interp) UseFiles(open func(name string) (fs.File, error)) {
-	it.cfg.Open, it.cfg.Save = open, nil
+	it.cfg.Open = open
+	if !it.saveGiven {
+		it.cfg.Save = nil
+	}
 	maps.DeleteFunc(it.modules, func(name string, _ star.StringDict) bool {
 		root, _ := builtinRoot(name)
 		return root == ""

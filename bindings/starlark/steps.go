@@ -117,12 +117,15 @@ type turns struct {
 // Next ends the turn in progress and begins the next one.
 func (s *turns) Next(v *star.Value) bool {
 	if s.open != nil {
-		var reach reachable
+		reach := s.it.reach(s.open)
 		reach.locals(s.it.thread)
 		reach.frames(s.it.thread)
 		reach.globals(s.it)
-		s.open.Close(reach.tensors...)
+		reach.end(s.open)
 		s.open = nil
+		if reach.stopped != nil {
+			return false
+		}
 		if err := reach.known("steps"); err != nil {
 			s.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false

@@ -330,6 +330,9 @@ func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Va
 		return nil, x.noOperator(op, y)
 	}
 	defer rescue(&err)
+	if w, ok := y.(*weighed); ok {
+		y = w.Value
+	}
 	other, err := operand(x.Env(), y)
 	if err != nil {
 		return nil, &core.Error{Op: info.Name, Msg: err.Error() + ", got " + x.Shape(),

@@ -11,8 +11,14 @@ func SoftmaxRow[T Float](y, x []T) {
 
 // ExpSum sets y[i] to exp(x[i] - m) and returns the Sum of y.
 func ExpSum[T Float](y, x []T, m T) T {
+	var l Lanes[T]
+	l.AddExp(y, x, m)
+	return l.Fold()
+}
+
+// AddExp sets y[i] to exp(x[i] - m) and adds these.
+func (l *Lanes[T]) AddExp(y, x []T, m T) {
 	y = y[:len(x)]
-	var l [lanes]T
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
@@ -29,7 +35,6 @@ func ExpSum[T Float](y, x []T, m T) T {
 	for i, v := range y {
 		l[i%lanes] += v
 	}
-	return fold(&l)
 }
 
 // RMSNormRow sets y[i] to x[i]·r·w[i], multiplied from the left, and returns
