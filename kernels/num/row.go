@@ -72,6 +72,12 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 	n := T(len(x))
 	mean = Sum(x) / n
 	r = 1 / T(math.Sqrt(float64(Squares(x, mean)/n+eps)))
+	scaleLayer(y, x, w, b, mean, r)
+	return mean, r
+}
+
+// scaleLayer sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the left and the last product fused.
+func scaleLayer[T Float](y, x, w, b []T, mean, r T) {
 	i := 0
 	if simd(len(x)) {
 		i = whole(len(x))
@@ -84,5 +90,4 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 	for ; i < len(x); i++ {
 		y[i] = FMA(T((x[i]-mean)*r), w[i], b[i])
 	}
-	return mean, r
 }
