@@ -21,6 +21,12 @@ func (e *Env) ReadTensor(r io.Reader, dt dtype.Type, axes Axes, sizes ...int) (*
 	}
 	t := newTensor(e, dt, axes)
 	copy(t.sizes, sizes)
+	for k, n := range sizes { // of an empty tensor, whose axes are walked nevertheless
+		if n > longestEmpty && t.Len() == 0 {
+			return nil, fmt.Errorf("axis %q of an empty tensor is %d long, at most %d are possible", axes.At(k), n,
+				longestEmpty)
+		}
+	}
 	if e.shapeOnly {
 		t.pack()
 		t.meta = true

@@ -190,6 +190,7 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
+	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
 }
 
 // sourceFiles is this package's own text, in which the documentation of its builtins stands.

@@ -19,7 +19,7 @@ func (it *Interp) save(op, name string, write func(w io.Writer) error) error {
 	if it.cfg.Save == nil {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("cannot save %s: this program lets scripts write no files", name)}
 	}
-	err := it.cfg.Save(it.ResolvePath(name), write)
+	err := it.cfg.Save(it.ResolvePath(name), func(w io.Writer) error { return write(stoppable{w, it.env, op}) })
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		return fmt.Errorf("%s: cannot save %s: %s", op, name, reason(err))
 	}
@@ -27,6 +27,27 @@ func (it *Interp) save(op, name string, write func(w io.Writer) error) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return nil
+}
+
+// stoppable is a file that is being written and is given up when the run is to stop.
+type stoppable struct {
+	io.Writer
+	env *core.Env
+	op  string
+}
+
+func (w stoppable) Write(b []byte) (n int, err error) {
+	const most = 1 << 20
+	for {
+		if w.env.Control.Stopped() {
+			return n, &core.Canceled{Op: w.op}
+		}
+		k, err := w.Writer.Write(b[:min(most, len(b))])
+		n, b = n+k, b[k:]
+		if err != nil || len(b) == 0 {
+			return n, err
+		}
+	}
 }
 
 // saveFile writes a temporary file in the folder of name and gives it that name at the end, so that there is the
@@ -59,6 +80,10 @@ func saveFile(name string, write func(w io.Writer) error) error {
 		return err
 	}
 	done = true
+	if folder, err := os.Open(filepath.Dir(name)); err == nil { // where systems have that, the name is on disk, too
+		folder.Sync()
+		folder.Close()
+	}
 	return nil
 }
 

@@ -21,13 +21,15 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/fucina-go/fucina/core/mem"
 )
 
-// File is an open file, or several with an index. Its methods may be called from several goroutines, Close excepted.
+// File is an open file, or several with an index. Its methods may be called from several goroutines, Close excepted. A
+// File that can no longer be reached, through its tensors neither, is closed by the collector.
 type File struct{ parts []*part }
 
 // Tensor is a tensor of a file.
@@ -37,6 +39,7 @@ type Tensor struct {
 	Shape []int // the last axis is the fastest; none for a scalar
 
 	data []byte
+	file *File // whose mapping it is
 }
 
 // indexSuffix is how the name of an index ends: model.safetensors.index.json.
@@ -59,6 +62,7 @@ func Open(name string, open func(name string) (fs.File, error)) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
+	runtime.AddCleanup(f, func(parts []*part) { closeAll(parts) }, f.parts)
 	return f, nil
 }
 
@@ -174,13 +178,18 @@ func weightMap(text []byte, f func(tensor, file string) error) error {
 
 // Close unmaps the file: the bytes of its tensors are gone. A second Close does nothing.
 func (f *File) Close() error {
+	err := closeAll(f.parts)
+	f.parts = nil
+	return err
+}
+
+func closeAll(parts []*part) error {
 	var first error
-	for _, p := range f.parts {
+	for _, p := range parts {
 		if err := p.mapping.Close(); err != nil && first == nil {
 			first = err
 		}
 	}
-	f.parts = nil
 	return first
 }
 
@@ -198,7 +207,7 @@ func (f *File) Tensors() iter.Seq[Tensor] {
 	return func(yield func(Tensor) bool) {
 		for _, p := range f.parts {
 			for i := range p.entries {
-				if !yield(p.tensorOf(&p.entries[i])) {
+				if !yield(f.tensor(p, &p.entries[i])) {
 					return
 				}
 			}
@@ -210,10 +219,22 @@ func (f *File) Tensors() iter.Seq[Tensor] {
 func (f *File) Tensor(name string) (Tensor, bool) {
 	for _, p := range f.parts {
 		if e, ok := p.find(name); ok {
-			return p.tensorOf(e), true
+			return f.tensor(p, e), true
 		}
 	}
 	return Tensor{}, false
+}
+
+// tensor is an entry as callers see it.
+func (f *File) tensor(p *part, e *entry) Tensor {
+	t := Tensor{Name: string(e.name.of(p.text)), Type: e.typ, data: p.data[e.start:e.end:e.end], file: f}
+	s := scanner{text: e.shape.of(p.text)}
+	s.elements(func() error {
+		n, err := s.number()
+		t.Shape = append(t.Shape, int(n))
+		return err
+	})
+	return t
 }
 
 // Metadata is the texts of all files, by key; in several files a key may occur several times.
@@ -229,7 +250,8 @@ func (f *File) Metadata() iter.Seq2[string, string] {
 	}
 }
 
-// Bytes is the tensor's data, which aliases the file: it must not be written to nor read after File.Close.
+// Bytes is the tensor's data, which aliases the file: it must not be written to, nor read after File.Close or when the
+// tensor, which keeps its File from being collected, cannot be reached.
 func (t *Tensor) Bytes() []byte { return t.data }
 
 // Elements reads the elements as bytes, of Type.DType, little-endian; of a bool, any byte but 0 is true. The error says
@@ -240,15 +262,22 @@ func (t *Tensor) Elements() (io.Reader, error) {
 		return nil, fmt.Errorf("elements of type %s are not read", t.Type)
 	}
 	if as.put == nil {
-		return bytes.NewReader(t.data), nil
+		return &plain{*bytes.NewReader(t.data), t.file}, nil
 	}
-	return &converter{data: t.data, from: as.bits / 8, to: as.dt.Size(), put: as.put}, nil
+	return &converter{data: t.data, file: t.file, from: as.bits / 8, to: as.dt.Size(), put: as.put}, nil
+}
+
+// plain gives elements as they are.
+type plain struct {
+	bytes.Reader
+	file *File // not to be collected
 }
 
 // converter gives elements of another size than the file's.
 type converter struct {
 	data     []byte
-	from, to int // bytes of an element
+	file     *File // not to be collected
+	from, to int   // bytes of an element
 	put      func(dst, src []byte) error
 	ready    []byte // converted, not yet read
 }

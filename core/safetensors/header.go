@@ -339,15 +339,3 @@ func (p *part) find(name string) (*entry, bool) {
 	}
 	return &p.entries[p.byName[i]], true
 }
-
-// tensorOf is an entry as its callers see it.
-func (p *part) tensorOf(e *entry) Tensor {
-	t := Tensor{Name: string(e.name.of(p.text)), Type: e.typ, data: p.data[e.start:e.end:e.end]}
-	s := scanner{text: e.shape.of(p.text)}
-	s.elements(func() error {
-		n, err := s.number()
-		t.Shape = append(t.Shape, int(n))
-		return err
-	})
-	return t
-}
