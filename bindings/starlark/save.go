@@ -80,10 +80,6 @@ func saveFile(name string, write func(w io.Writer) error) error {
 		return err
 	}
 	done = true
-	if folder, err := os.Open(filepath.Dir(name)); err == nil { // where systems have that, the name is on disk, too
-		folder.Sync()
-		folder.Close()
-	}
 	return nil
 }
 
