@@ -23,6 +23,8 @@ func (it *Interp) attach() {
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
 	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
+	it.Predeclare("load_checkpoint", star.NewBuiltin("load_checkpoint", loadCheckpoint))
+	it.Predeclare("save_checkpoint", star.NewBuiltin("save_checkpoint", saveCheckpoint))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
 	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))

@@ -46,6 +46,8 @@ type Config struct {
 	// Save is given too.
 	Save func(name string, write func(w io.Writer) error) error
 
+	rotate func(name string, keep int) error // with Save by default only
+
 	// Dir is what "//" means in a load and what relative data paths are relative to. Default ".".
 	Dir string
 
@@ -100,7 +102,7 @@ const threadLocal = "fucina.interp"
 // New returns an interpreter with the prelude and no globals.
 func New(cfg Config) *Interp {
 	if cfg.Save == nil && cfg.Open == nil {
-		cfg.Save = saveFile
+		cfg.Save, cfg.rotate = saveFile, rotateFile
 	}
 	if cfg.Open == nil {
 		cfg.Open = func(name string) (fs.File, error) { return os.Open(name) }

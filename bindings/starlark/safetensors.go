@@ -436,7 +436,7 @@ func saveSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 		}
 		list = append(list, namedTensor{name, x.Tensor})
 	}
-	return star.None, interpOf(t).saveTensors(b.Name(), path, list, texts)
+	return star.None, interpOf(t).saveTensors(b.Name(), path, list, texts, 0)
 }
 
 // namedTensor is a tensor to be saved.
@@ -445,8 +445,9 @@ type namedTensor struct {
 	x    *core.Tensor
 }
 
-// saveTensors writes a safetensors file of the tensors and texts, to which it adds the axis names.
-func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[string]string) error {
+// saveTensors writes a safetensors file of the tensors and texts, to which it adds the axis names. Of the file that was
+// there, and of those before it, keep are kept.
+func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[string]string, keep int) error {
 	infos, axes := make([]safetensors.Info, len(list)), map[string]string{}
 	for i, t := range list {
 		infos[i] = safetensors.Info{Name: t.name, DType: t.x.DType(), Shape: t.x.Sizes()}
@@ -480,6 +481,9 @@ func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[str
 			if err := list[i].x.WriteElements(w); err != nil {
 				return err
 			}
+		}
+		if keep > 0 {
+			return it.cfg.rotate(it.ResolvePath(path), keep)
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fucina-go/fucina/core"
 )
@@ -81,6 +82,51 @@ func saveFile(name string, write func(w io.Writer) error) error {
 	}
 	done = true
 	return nil
+}
+
+// rotateFile lets the file called name also be called run.1.safetensors, if it is run.safetensors, after giving the one
+// that was so called the next number, and so on up to keep. At every moment name is the whole file that it was.
+func rotateFile(name string, keep int) error {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	kind := filepath.Ext(name)
+	numbered := func(i int) string { return fmt.Sprintf("%s.%d%s", strings.TrimSuffix(name, kind), i, kind) }
+	for i := keep - 1; i > 0; i-- {
+		if err := os.Rename(numbered(i), numbered(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := temporary(name)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // what is left of it after an error
+	f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	if err := os.Link(name, f.Name()); err != nil {
+		if err := copyFile(f.Name(), name); err != nil {
+			return err
+		}
+	}
+	return os.Rename(f.Name(), numbered(1))
+}
+
+// copyFile is for where a file cannot have two names.
+func copyFile(to, from string) error {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Sync(), w.Close())
 }
 
 // temporary creates a file beside name, with the permissions that a new file has.
