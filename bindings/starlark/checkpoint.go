@@ -20,8 +20,8 @@ import (
 
 // checkpointKey is the metadata that makes a safetensors file a checkpoint: a JSON object of the objects saved. In it
 // numbers, texts, bools, None and lists are JSON's, a fraction always with a point or an exponent; a tuple, dict,
-// struct, tensor, text of bytes, number that is not finite, or state of an object is an object with one key that
-// says so.
+// struct, tensor, function, text of bytes, number that is not finite, or state of an object is an object whose key says
+// so.
 const checkpointKey = "fucina.checkpoint"
 
 // checkpoint is the JSON under checkpointKey.
@@ -36,12 +36,12 @@ const checkpointVersion = 1
 // maxNesting is how deep objects may be nested.
 const maxNesting = 200
 
-// saveCheckpoint is save_checkpoint(path, keep=0, **objects): what it takes to go on later, as one safetensors file, for
-// which a file of that name makes room at the end, so that there is the old one or the new one, never half of one:
-// save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors, numbers, texts, lists,
-// dicts and structs of these, and whatever has a state: optimizers, schedules, batches. Functions in structs are left
-// out. Where the random numbers stand is saved too. With keep=2 the file that was there becomes run.1.safetensors and
-// that one run.2.safetensors.
+// saveCheckpoint is save_checkpoint(path, keep=0, **objects): what it takes to go on later, as one safetensors file,
+// for which a file of that name makes room at the end, so that there is the old one or the new one, never half of
+// one: save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors, numbers, texts,
+// lists, dicts and structs of these, and whatever has a state: optimizers, schedules, batches. Functions inside are
+// left out. Where the random numbers stand is saved too. With keep=2 the file that was there becomes
+// run.1.safetensors and that one run.2.safetensors.
 func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
@@ -144,6 +144,10 @@ func (s *saver) node(path string, v star.Value, depth int) (any, error) {
 			}
 		}
 		return map[string]any{"struct": fields}, nil
+	case star.Callable:
+		if depth > 0 { // it keeps its place in a list of modules
+			return map[string]any{"code": v.Name()}, nil
+		}
 	}
 	return nil, &core.Error{Op: s.op, Msg: fmt.Sprintf("%s is a %s, which cannot be saved", path, v.Type()),
 		Hint: "want tensors, numbers, texts, lists, dicts and structs of them, and objects with a state"}

@@ -103,7 +103,10 @@ equal(d.model.layers[0].eps, 1e-5)
 equal((d.optimizer.values["n"], d.optimizer.tensors["x"].tolist()), (4, [3.0, 3.0]))
 equal(sorted(load_safetensors("run.safetensors")),
     ["model.layers.0.b", "model.layers.1.b", "model.running.mean", "model.tied", "optimizer.x"])
-before = rand(row=1, seed=3)
+a, b = [lambda: 1, zeros(a=1)], [lambda: 2]
+save_checkpoint("code.safetensors", a=a, b=b)
+load_checkpoint("code.safetensors", a=a, b=b)
+equal((a[0](), b[0](), load_checkpoint("code.safetensors").b), (1, 2, [None]))
 rand(row=1)
 x = rand(row=2).tolist()
 load_checkpoint("run.safetensors", random=False, model=n)
@@ -123,7 +126,7 @@ check(lambda: load_checkpoint("run.safetensors", model=model(scale=1.0)))
 		`save_safetensors("x.safetensors", {"a": ones(b=1)})
 load_checkpoint("x.safetensors")`: "it is no checkpoint; load_safetensors loads",
 		`save_checkpoint("x.safetensors")`:                      "got nothing to save",
-		`save_checkpoint("x.safetensors", f=[lambda: 1])`:       "f.0 is a function, which cannot be saved",
+		`save_checkpoint("x.safetensors", f=lambda: 1)`:         "f is a function, which cannot be saved",
 		"x = []\nx.append(x)\nsave_checkpoint(\"x\", m=x)":      "does it hold itself?",
 		`save_checkpoint("x.safetensors", m=handle("a"))`:       "m is a handle, which cannot be saved",
 		`save_checkpoint("x.safetensors", keep=-1, m=1)`:        "cannot keep -1 files",

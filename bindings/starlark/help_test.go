@@ -79,7 +79,7 @@ func TestBuiltinsAreExplained(t *testing.T) {
 	}
 	for receiver, table := range map[star.Value]map[string]*star.Builtin{
 		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
-		&tensorFile{}: tensorFileMethods,
+		&tensorFile{}: tensorFileMethods, &batchesOf{}: batchesMethods,
 	} {
 		for b := range maps.Values(table) {
 			ours = append(ours, b.BindReceiver(receiver))

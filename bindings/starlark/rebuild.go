@@ -125,6 +125,8 @@ func (l *loader) buildTagged(node map[string]any, depth int) (star.Value, error)
 		case key == "tensor" && isText:
 			x, err := l.fresh(text)
 			return Tensor{x}, err
+		case key == "code" && isText:
+			return star.None, nil
 		case key == "float" && isText:
 			f, err := strconv.ParseFloat(text, 64)
 			return star.Float(f), err

@@ -306,10 +306,10 @@ func (l *loader) list(path string, node any, v *star.List, depth int) error {
 	return nil
 }
 
-// holdsInside tells whether an element of the list is put back in place.
+// holdsInside tells whether an element of the list is put back in place, or is code, which stays.
 func (l *loader) holdsInside(v *star.List) bool {
 	for item := range v.Elements() {
-		if l.holds(item, 0) {
+		if _, isCode := item.(star.Callable); isCode || l.holds(item, 0) {
 			return true
 		}
 	}
@@ -338,7 +338,7 @@ func (l *loader) place(
 	if l.holds(v, 0) {
 		return l.match(path, node, v, depth+1)
 	}
-	if !saved {
+	if _, isCode := v.(star.Callable); isCode || !saved {
 		return nil
 	}
 	x, err := l.build(node, depth)
@@ -429,8 +429,8 @@ func (l *loader) differ() error {
 		l.diffs[0], len(l.diffs), l.count), Hint: "nothing was changed"}
 }
 
-// apply changes everything, or nothing if something cannot be changed: first all is read, then states, which may refuse,
-// are set, and only then is that done which cannot fail.
+// apply changes everything, or nothing if something cannot be changed: first all is read, then states, which may
+// refuse, are set, and only then is that done which cannot fail.
 func (l *loader) apply(c *checkpoint, random bool) error {
 	var state [2]uint64
 	for i, text := range c.Random {

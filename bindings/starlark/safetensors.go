@@ -19,8 +19,8 @@ import (
 	"github.com/fucina-go/fucina/core/safetensors"
 )
 
-// axesKey is the metadata that keeps the axis names, for which the format has no place: a JSON object of them by tensor,
-// {"w": "out in"}.
+// axesKey is the metadata that keeps the axis names, for which the format has no place: a JSON object of them by
+// tensor, {"w": "out in"}.
 const axesKey = "axes"
 
 // loadSafetensors is load_safetensors(path, axes=None, dtype=None): the tensors in a safetensors file, as a dict by
@@ -342,8 +342,8 @@ func tensorFileKeys(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	return b.Receiver().(*tensorFile).keys(), nil
 }
 
-// tensorFileInfo is f.info(name): what an open safetensors file says of a tensor: dtype, as the format calls it, shape, a
-// list of sizes, axes, their names or None, and bytes.
+// tensorFileInfo is f.info(name): what an open safetensors file says of a tensor: dtype, as the format calls it,
+// shape, a list of sizes, axes, their names or None, and bytes.
 func tensorFileInfo(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	f, x, err := tensorOf(b, args, kwargs)
 	if err != nil {
@@ -403,9 +403,9 @@ func tensorFileTensor(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs [
 	return Tensor{t}, nil
 }
 
-// saveSafetensors is save_safetensors(path, tensors, metadata=None): a dict of tensors as a safetensors file, for which a
-// file of that name makes room at the end. metadata is a dict of texts; "axes" in it is taken: the axis names, so
-// that load_safetensors gives back what was saved. Other programs find the tensors by their names.
+// saveSafetensors is save_safetensors(path, tensors, metadata=None): a dict of tensors as a safetensors file, for
+// which a file of that name makes room at the end. metadata is a dict of texts; "axes" in it is taken: the axis
+// names, so that load_safetensors gives back what was saved. Other programs find the tensors by their names.
 func saveSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
