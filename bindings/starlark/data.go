@@ -129,7 +129,8 @@ func loadIdx(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	}
 	if names.Len() != len(a.Shape) {
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s has %d axes, of sizes %v, but %d are named", path,
-			len(a.Shape), a.Shape, names.Len()), Hint: fmt.Sprintf("load_idx(%q, %q)", path, placeholders(len(a.Shape)))}
+			len(a.Shape), a.Shape, names.Len()),
+			Hint: fmt.Sprintf("load_idx(%q, %q)", path, placeholders(len(a.Shape)))}
 	}
 	x, err := it.env.ReadTensor(a, a.DType, names, a.Shape...)
 	if err == nil && !it.env.IsShapeOnly() {
