@@ -319,7 +319,8 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add(`{"version":1,"random":["0","0"],"objects":{"a":{"state":{"n":1,"list":[1.5]},"tensors":{"x":"w"}}}}`)
 	f.Add(`{"version":1,"random":["0","0"],"objects":{"a":{"tuple":[{"bytes":"AA=="}]},"b":{"tensor":3}}}`)
 	f.Add(`{"version":1,"random":["-1","0"],"objects":{"a":1e999,"b":123456789012345678901234567890}}`)
-	f.Add(`{"version":1,"random":["0","0"],"objects":{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}}`)
+	f.Add(`{"version":1,"random":["0","0"],"objects":{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) +
+		`}}`)
 	f.Add(`{"version":2}`)
 	f.Add(`[]`)
 	dir := f.TempDir()
