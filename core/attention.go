@@ -251,7 +251,11 @@ func attend[C float32 | float64](c *Ctx, a *Attention) {
 		c.Split(rows/t.group, max(1, 64*pointGrain/max(1, work*t.group)),
 			func(lo, hi int) { each(lo*t.group, hi*t.group) })
 	} else {
-		c.Split(rows, max(1, 64*pointGrain/max(1, work)), each)
+		grain := max(1, 64*pointGrain/max(1, work))
+		if t.mask == nil { // rows that come together are faster, if there are enough for all workers
+			grain = max(grain, min(attn.Tile, rows/16))
+		}
+		c.Split(rows, grain, each)
 	}
 	if t.y.data != out.data {
 		c.copyInto(out, t.y.permuted(out.axes))
@@ -286,7 +290,7 @@ func (t *attending[C]) rows(lo, hi int) {
 		each, along = t.group, last-2
 	}
 	step := attn.Strides{Out: t.y.strides[along], Q: t.q.strides[along], K: t.k.strides[last-1], V: t.v.strides[last-1]}
-	var from, to [64]int
+	var from, to [attn.Tile]int
 	for i := lo; i < hi; {
 		n := min(hi-i, each-i%each, len(from))
 		for j := range n {

@@ -285,34 +285,70 @@ func (v *convolver[C]) tiles(lo, hi int) {
 func (v *convolver[C]) product(y, w, x []C, m, n, j int, columns []C) {
 	for k := 0; k < v.depth; k += convDepth {
 		d := min(convDepth, v.depth-k)
-		b, ldb := columns, n
-		if v.direct {
-			b, ldb = x[k*v.size+j:], v.size
-		} else {
-			for i := range d {
-				v.fill(columns[i*n:][:n], x, k+i, j)
-			}
-		}
-		if k == 0 {
-			gemm.NN(y, w, b, m, n, d, v.depth, ldb, v.places)
-		} else {
-			gemm.AddNN(y, w[k:], b, m, n, d, v.depth, ldb, v.places)
+		switch {
+		case !v.direct:
+			v.fill(columns, x, k, d, j, n)
+			gemm.Packed(y, w[k:], columns, m, n, d, v.depth, v.places, k > 0)
+		case k == 0:
+			gemm.NN(y, w, x[j:], m, n, d, v.depth, v.size, v.places)
+		default:
+			gemm.AddNN(y, w[k:], x[k*v.size+j:], m, n, d, v.depth, v.size, v.places)
 		}
 	}
 }
 
-// fill sets dst to what the kernel sees of x as product k of a sum, from column j on.
-func (v *convolver[C]) fill(dst, x []C, k, j int) {
-	clear(dst)
-	v.runs(len(dst), k, j, func(at, n, p, step int) {
-		if step == 1 {
-			copy(dst[at:at+n], x[p:])
-			return
+// piece is a part of a row of a panel: n elements from at on are elements p, p+step, … of x.
+type piece struct{ at, n, p, step int }
+
+// fill sets dst, in panels as gemm.Packed reads them, to what the kernel sees of x as products k … k+d-1 of a sum, in
+// columns j … j+n-1. A place of the kernel sees the same pieces of every channel.
+func (v *convolver[C]) fill(dst, x []C, k, d, j, n int) {
+	var room [convColumns]piece
+	for place := range v.kernel {
+		pieces, seen := room[:0], 0
+		v.runs(n, place, j, func(at, n, p, step int) {
+			seen += n
+			for n > 0 {
+				some := min(n, gemm.Width-at%gemm.Width)
+				pieces = append(pieces, piece{at/gemm.Width*d*gemm.Width + at%gemm.Width, some, p, step})
+				at, n, p = at+some, n-some, p+some*step
+			}
+		})
+		for i := k + (place+v.kernel-k%v.kernel)%v.kernel; i < k+d; i += v.kernel {
+			row, channel := dst[(i-k)*gemm.Width:], x[i/v.kernel*v.size:]
+			for at := 0; at < n && seen < n; at += gemm.Width {
+				clear(row[at*d:][:gemm.Width])
+			}
+			for _, s := range pieces {
+				copyPiece(row, channel, s)
+			}
 		}
-		for i := range n {
-			dst[at+i] = x[p+i*step]
+	}
+}
+
+// copyPiece copies s from a channel of x to a row of panels: by two moves of a fixed size, which may overlap.
+func copyPiece[C num.Float](dst, src []C, s piece) {
+	to := dst[s.at:][:s.n]
+	if s.step != 1 {
+		for i := range to {
+			to[i] = src[s.p+i*s.step]
 		}
-	})
+		return
+	}
+	switch from := src[s.p:][:s.n]; {
+	case s.n == 16:
+		*(*[16]C)(to) = *(*[16]C)(from)
+	case s.n >= 8:
+		*(*[8]C)(to) = *(*[8]C)(from)
+		*(*[8]C)(to[s.n-8:]) = *(*[8]C)(from[s.n-8:])
+	case s.n >= 4:
+		*(*[4]C)(to) = *(*[4]C)(from)
+		*(*[4]C)(to[s.n-4:]) = *(*[4]C)(from[s.n-4:])
+	default:
+		for i := range to {
+			to[i] = from[i]
+		}
+	}
 }
 
 // addUp is product without the matrix of columns.

@@ -126,7 +126,7 @@ const fewRows = 8
 
 // tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
 // time within which a stop must be seen. Tests make it small.
-var tileWork = 1 << 18
+var tileWork = 1 << 20
 
 // pack puts b into panels, which the workers share out.
 func (g *product[C]) pack(c *Ctx, batch int) {

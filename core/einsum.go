@@ -218,11 +218,11 @@ func (c *Ctx) sumTo(out, x *Tensor, axes *axis.List) {
 	case axes.Len() == 0:
 		c.copyInto(out, x.permuted(out.axes))
 	case classOf(x.dtype) == dtype.F32:
-		reduceRows(c, out, c.Dense(x, out.axes.Append(axes), dtype.F32), num.Sum[float32])
+		reduceBlocks(c, out, c.Dense(x, out.axes.Append(axes), dtype.F32), num.Sum[float32], 1)
 	case classOf(x.dtype) == dtype.F64:
-		reduceRows(c, out, c.Dense(x, out.axes.Append(axes), dtype.F64), num.Sum[float64])
+		reduceBlocks(c, out, c.Dense(x, out.axes.Append(axes), dtype.F64), num.Sum[float64], 1)
 	default:
-		reduceRows(c, out, c.Dense(x, out.axes.Append(axes), dtype.I64), (*Sum)(nil).I64)
+		reduceBlocks(c, out, c.Dense(x, out.axes.Append(axes), dtype.I64), (*Sum)(nil).I64, 1)
 	}
 }
 

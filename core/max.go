@@ -47,6 +47,9 @@ func (*Max) F64(x []float64) float64 { return num.Max(x) }
 // I64 is the integer kernel.
 func (*Max) I64(x []int64) int64 { return slices.Max(x) }
 
+// Divisor is none.
+func (*Max) Divisor(int) int { return 1 }
+
 // Saves x.
 func (*Max) Saves(uint64) (in, out uint64) { return 1, 0 }
 

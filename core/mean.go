@@ -22,11 +22,14 @@ func (x *Tensor) Mean(axes ...string) *Tensor { return mean.Call(Mean{Reduce{X: 
 // Names drops the axes.
 func (a *Mean) Names(p *Plan) { a.keeps(p, p.Float(a.X)) }
 
-// F32 is the f32 kernel.
-func (*Mean) F32(x []float32) float32 { return num.Sum(x) / float32(len(x)) }
+// Divisor is the number of elements.
+func (*Mean) Divisor(n int) int { return n }
 
-// F64 is the f64 kernel.
-func (*Mean) F64(x []float64) float64 { return num.Sum(x) / float64(len(x)) }
+// F32 is the f32 kernel of the sum.
+func (*Mean) F32(x []float32) float32 { return num.Sum(x) }
+
+// F64 is the f64 kernel of the sum.
+func (*Mean) F64(x []float64) float64 { return num.Sum(x) }
 
 // Saves nothing.
 func (*Mean) Saves(uint64) (in, out uint64) { return 0, 0 }

@@ -38,6 +38,9 @@ func (*Min) F64(x []float64) float64 { return num.Min(x) }
 // I64 is the integer kernel.
 func (*Min) I64(x []int64) int64 { return slices.Min(x) }
 
+// Divisor is none.
+func (*Min) Divisor(int) int { return 1 }
+
 // Saves x.
 func (*Min) Saves(uint64) (in, out uint64) { return 1, 0 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/num"
 )
 
 // Reduce is the argument struct of operations that turn each run of elements along the named axes
@@ -21,6 +22,11 @@ type Reduce struct {
 	X    *Tensor `arg:"x"`
 	Axes Axes    `arg:"axes?"`
 }
+
+// blockwise is an operation that may reduce blocks of num.Block elements of a run and then their results: its kernels
+// give the same bits so, and a long run is shared out among the workers. In the end the result of a run of n elements
+// is divided by Divisor(n).
+type blockwise interface{ Divisor(n int) int }
 
 type (
 	reduceF32 interface{ F32(x []float32) float32 }
@@ -53,14 +59,43 @@ func (a *Reduce) Eval(c *Ctx) {
 	switch classOf(a.X.dtype) {
 	case dtype.F32:
 		k := c.c.op.(reduceF32)
-		reduceRows(c, out, c.Dense(a.X, order, dtype.F32), k.F32)
+		reduceBy(c, out, c.Dense(a.X, order, dtype.F32), k.F32)
 	case dtype.F64:
 		k := c.c.op.(reduceF64)
-		reduceRows(c, out, c.Dense(a.X, order, dtype.F64), k.F64)
+		reduceBy(c, out, c.Dense(a.X, order, dtype.F64), k.F64)
 	default:
 		k := c.c.op.(reduceI64)
-		reduceRows(c, out, c.Dense(a.X, order, dtype.I64), k.I64)
+		reduceBy(c, out, c.Dense(a.X, order, dtype.I64), k.I64)
 	}
+}
+
+// reduceBy is reduceBlocks or reduceRows, as the operation says.
+func reduceBy[C number](c *Ctx, out, x *Tensor, f func([]C) C) {
+	if b, ok := c.c.op.(blockwise); ok {
+		reduceBlocks(c, out, x, f, C(b.Divisor(x.Len()/out.Len())))
+	} else {
+		reduceRows(c, out, x, f)
+	}
+}
+
+// reduceBlocks is reduceRows for an operation that is blockwise; the results are divided by the divisor.
+func reduceBlocks[C number](c *Ctx, out, x *Tensor, f func([]C) C, divisor C) {
+	rows := out.Len()
+	n := x.Len() / rows
+	for n > num.Block {
+		per := ceilDiv(n, num.Block)
+		parts := c.Scratch(native[C](), axisList("run", "block"), []int{rows, per})
+		xs, ys := elementsOf[C](x), elementsOf[C](parts)
+		c.Split(len(ys), 4, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				run := xs[i/per*n:][:n]
+				at := i % per * num.Block
+				ys[i] = f(run[at:min(n, at+num.Block)])
+			}
+		})
+		x, n = parts, per
+	}
+	reduceRows(c, out, x, func(run []C) C { return f(run) / divisor })
 }
 
 // reduceRows stores f of each run of x, which is dense with the runs innermost.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"go.starlark.net/lib/time"
+	startime "go.starlark.net/lib/time"
 	star "go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
@@ -151,7 +151,8 @@ func (r *reachable) enter(v any) bool {
 // look notes a tensor, or pushes what v holds.
 func (r *reachable) look(v star.Value) {
 	switch v := v.(type) {
-	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes, time.Time, time.Duration:
+	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
+	case startime.Time, startime.Duration:
 	case Tensor:
 		if r.enter(v.Tensor) {
 			r.tensors = append(r.tensors, v.Tensor)
@@ -204,14 +205,17 @@ func (r *reachable) look(v star.Value) {
 		}
 	case *star.Set: // its elements are hashable, and tensors are not
 	default:
-		if _, plain := v.(interface{ HoldsNothing() }); !plain && !numbersOnly[v.Type()] {
+		if _, plain := v.(interface{ HoldsNothing() }); !plain && !isPlainSequence(v) {
 			r.unknown = fmt.Sprintf("%s (%T)", v.Type(), v)
 		}
 	}
 }
 
-// numbersOnly are Starlark's own types that it does not export, and that go through numbers or texts.
-var numbersOnly = map[string]bool{"range": true, "string.elems": true, "string.codepoints": true, "bytes.elems": true}
+// isPlainSequence tells whether v is one of Starlark's own types without a name: of range(n), text.elems() and
+// the like, which hold numbers and texts only.
+func isPlainSequence(v star.Value) bool {
+	return reflect.TypeOf(v).PkgPath() == reflect.TypeFor[star.Int]().PkgPath()
+}
 
 // function follows a function's free variables and defaults.
 func (r *reachable) function(fn *star.Function) {

@@ -238,3 +238,16 @@ print(main().sum())`, ""},
 		})
 	}
 }
+
+// Whatever plain values a script keeps in global variables, scopes look through them.
+func TestScopesKnowPlainValues(t *testing.T) {
+	it := New(Config{Stdout: io.Discard})
+	defer it.Close()
+	for _, v := range []string{"range(3)", `"ab".elems()`, `"ab".codepoints()`, `"ab".elem_ords()`, `b"ab".elems()`,
+		"set([1])", "time.now()", "time.now() - time.now()", "math", "json", "[].append", "1 << 100"} {
+		source := "v = " + v + "\nfor _ in steps(2):\n    pass\nscoped(lambda: v)\n"
+		if err := it.RunSource(context.Background(), "plain.star", []byte(source)); err != nil {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+}

@@ -11,7 +11,6 @@
 package par
 
 import (
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -47,7 +46,7 @@ var shared = sync.OnceValue(func() *set { return newSet(runtime.GOMAXPROCS(0)) }
 
 // Split calls f on consecutive ranges [lo, hi) that together cover [0, n) once.
 // Every lo is a multiple of grain and every range but the last has grain
-// elements (a multiple of that where there would be more than 2³² ranges); a
+// elements (a multiple of that where there would be 2²⁴ ranges or more); a
 // grain below 1 counts as 1. Ranges run in any order and at the same time, so
 // they must write to different places. A range should take no more than 200 µs,
 // because collection and Stop wait for it, and no less than some 10 µs, because
@@ -100,7 +99,7 @@ func (s *set) split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	if workers == 1 || s.crowded() || !s.owned.CompareAndSwap(false, true) {
 		return alone(ctl, n, grain, f)
 	}
-	for uint64(n-1)/uint64(grain) >= math.MaxUint32 { // the claim word counts chunks in 32 bits
+	for (n-1)/grain >= mostChunks {
 		grain *= 2
 	}
 	j := job{ctl: ctl, n: n, grain: grain, chunks: (n-1)/grain + 1, f: f}

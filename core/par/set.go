@@ -11,8 +11,10 @@ import (
 // A set is a group of worker goroutines that serve one job at a time.
 //
 // The whole protocol between the caller and the workers is in two words.
-// claims holds the number of helpers the job admits (high half) and of chunks
-// nobody has claimed (low half); taking a chunk is one compare-and-swap.
+// claims holds the number of helpers the job admits and the range of chunks
+// that nobody has claimed; taking a chunk is one compare-and-swap. The caller takes the first, every
+// other worker the last: so two processors go on with the same halves of the data in job after job, and find
+// them in their own caches.
 // pending counts the chunks that have not ended. A claimed chunk keeps pending
 // above zero, and the caller leaves only at zero: so whoever holds a claim may
 // read the plain fields of job, and nobody else ever does. A worker that comes
@@ -70,7 +72,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 	s.cut.Store(false)
 	s.fail.Store(nil)
 	s.pending.Store(int64(j.chunks))
-	s.claims.Store(uint64(helpers)<<32 | uint64(j.chunks))
+	s.claims.Store(claimWord(helpers, j.chunks, 0))
 	for _, w := range s.workers[:helpers] {
 		w.wake.unpark()
 	}
@@ -82,13 +84,13 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 		s.owned.Store(false)
 	}()
 	for {
-		left, ok := s.claim(caller)
+		i, ok := s.claim(caller)
 		if !ok {
 			return
 		}
 		// Counted before it runs: if f panics, only the workers' chunks are to be waited for.
 		s.pending.Add(-1)
-		if !s.chunk(left) {
+		if !s.chunk(i) {
 			return
 		}
 	}
@@ -96,35 +98,57 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 
 func (s *set) ended() bool { return s.pending.Load() == 0 }
 
-// open reports whether the goroutine of that index could claim a chunk.
-func (s *set) open(index int) bool {
-	c := s.claims.Load()
-	return uint32(c) > 0 && index < int(c>>32)
+// A claim word is helpers, end and begin of the unclaimed chunks.
+const (
+	chunkBits  = 24
+	mostChunks = 1<<chunkBits - 1
+)
+
+func claimWord(helpers, end, begin int) uint64 {
+	return uint64(helpers)<<(2*chunkBits) | uint64(end)<<chunkBits | uint64(begin)
 }
 
-// claim takes a chunk and returns how many were unclaimed before.
-func (s *set) claim(index int) (left int, ok bool) {
+func (s *set) unclaimed() (word uint64, helpers, end, begin int) {
+	word = s.claims.Load()
+	return word, int(word >> (2 * chunkBits)), int(word >> chunkBits & mostChunks), int(word & mostChunks)
+}
+
+// open reports whether the goroutine of that index could claim a chunk.
+func (s *set) open(index int) bool {
+	_, helpers, end, begin := s.unclaimed()
+	return begin < end && index < helpers
+}
+
+// claim takes a chunk.
+func (s *set) claim(index int) (chunk int, ok bool) {
 	for {
-		c := s.claims.Load()
-		if uint32(c) == 0 || index >= int(c>>32) {
+		word, helpers, end, begin := s.unclaimed()
+		if begin >= end || index >= helpers {
 			return 0, false
 		}
-		if s.claims.CompareAndSwap(c, c-1) {
-			return int(uint32(c)), true
+		chunk = begin
+		if index%2 == 0 {
+			end--
+			chunk = end
+		} else {
+			begin++
+		}
+		if s.claims.CompareAndSwap(word, claimWord(helpers, end, begin)) {
+			return chunk, true
 		}
 	}
 }
 
-// chunk runs the chunk claimed when left were unclaimed, or leaves it and all
-// unclaimed ones out and returns false if the job was stopped.
-func (s *set) chunk(left int) bool {
+// chunk runs a claimed chunk, or leaves it and all unclaimed ones out and
+// returns false if the job was stopped.
+func (s *set) chunk(i int) bool {
 	j := &s.job
 	if j.ctl.Stopped() {
 		s.cut.Store(true)
 		s.drop()
 		return false
 	}
-	lo := (j.chunks - left) * j.grain
+	lo := i * j.grain
 	hi := j.n
 	if j.n-lo > j.grain {
 		hi = lo + j.grain
@@ -136,9 +160,10 @@ func (s *set) chunk(left int) bool {
 // drop leaves out all unclaimed chunks. Only the owner and holders of a claim
 // may call it: anybody else could hit the next job.
 func (s *set) drop() {
-	if left := uint32(s.claims.Swap(0)); left > 0 {
+	word := s.claims.Swap(0)
+	if left := int64(word>>chunkBits&mostChunks) - int64(word&mostChunks); left > 0 {
 		s.cut.Store(true)
-		s.pending.Add(-int64(left))
+		s.pending.Add(-left)
 	}
 }
 
@@ -149,14 +174,14 @@ func (s *set) serve(w *worker) {
 	open := func() bool { return s.open(w.index) }
 	for {
 		w.wake.await(s, open)
-		if left, ok := s.claim(w.index); ok {
-			s.help(w, left)
+		if i, ok := s.claim(w.index); ok {
+			s.help(w, i)
 		}
 	}
 }
 
 // help runs one claimed chunk in worker w and hands a panic to the owner.
-func (s *set) help(w *worker, left int) {
+func (s *set) help(w *worker, i int) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -171,7 +196,7 @@ func (s *set) help(w *worker, left int) {
 			s.wake.unpark()
 		}
 	}()
-	s.chunk(left)
+	s.chunk(i)
 	returned = true
 }
 

@@ -13,8 +13,15 @@ import (
 // key index, so a row's result does not hang on how many other rows or keys there are.
 const Block = 64
 
-// tile is how many rows share the keys and values of a block.
-const tile = 32
+// Tile is how many rows share the keys and values of a block.
+const Tile = 64
+
+// fewRows is up to how many rows read keys and values as they lie; for more they are packed, if they are no wider
+// than mostWidth.
+const (
+	fewRows   = 8
+	mostWidth = 256
+)
 
 // Strides are the elements from one row to the next of each operand.
 type Strides struct{ Out, Q, K, V int }
@@ -36,15 +43,21 @@ func Row[T num.Float](out, q, k, v []T, kStep, vStep, lo, hi int, scale T) {
 // rescaled when the maximum grows (Milakov and Gimelshein 2018); a block whose scores are all -Inf
 // changes nothing. A row has the same bits alone and among others.
 func Rows[T num.Float](out, q, k, v []T, width, valueWidth int, step Strides, lo, hi []int, scale T) {
-	for r := 0; r < len(lo); r += tile {
-		end := min(r+tile, len(lo))
+	for r := 0; r < len(lo); r += Tile {
+		end := min(r+Tile, len(lo))
 		a := attention[T]{out: out[r*step.Out:], q: q[r*step.Q:], k: k, v: v, width: width, valueWidth: valueWidth,
 			step: step, lo: lo[r:end], hi: hi[r:end], scale: scale}
-		a.run()
+		if end-r > fewRows && max(width, valueWidth) <= mostWidth {
+			var room [Block * mostWidth]T
+			a.packed = room[:]
+			a.run()
+		} else {
+			a.run()
+		}
 	}
 }
 
-// attention is up to tile rows and what they have gathered.
+// attention is up to Tile rows and what they have gathered.
 type attention[T num.Float] struct {
 	out, q, k, v      []T
 	width, valueWidth int
@@ -52,9 +65,11 @@ type attention[T num.Float] struct {
 	lo, hi            []int
 	scale             T
 
-	scores     [tile * Block]T // then weights
-	top, total [tile]T
-	from, to   [tile]int // the keys of the block that the row weighs; none if they are all -Inf
+	scores     [Tile * Block]T // then weights
+	top, total [Tile]T
+	from, to   [Tile]int // the keys of the block that the row weighs; none if they are all -Inf
+
+	packed []T // if not nil, room for a block of keys or values in panels
 }
 
 func (a *attention[T]) run() {
@@ -89,24 +104,59 @@ func (a *attention[T]) block(start, end int) {
 	if first >= last {
 		return
 	}
-	gemm.NT(a.scores[first-start:], a.q, a.k[first*a.step.K:], len(a.lo), last-first, a.width,
-		a.step.Q, a.step.K, Block)
+	if scores, keys := a.scores[first-start:], a.k[first*a.step.K:]; a.packed == nil {
+		gemm.NT(scores, a.q, keys, len(a.lo), last-first, a.width, a.step.Q, a.step.K, Block)
+	} else {
+		gemm.PackNT(a.packed, keys, last-first, a.width, a.step.K)
+		gemm.Packed(scores, a.q, a.packed, len(a.lo), last-first, a.width, a.step.Q, Block, false)
+	}
 	for r := range a.lo {
 		if a.from[r] < a.to[r] {
 			a.weigh(r, a.scores[r*Block:][a.from[r]-start:a.to[r]-start])
 		}
 	}
+	a.add(start)
+}
+
+// add adds the weighed values of the block to the rows: as many rows at once as weigh the same keys, or up to
+// fewRows that begin with the same key, as rows do of which each sees one key more.
+func (a *attention[T]) add(start int) {
+	packedFrom, packedTo := 0, 0
 	for r := 0; r < len(a.lo); {
-		next := r + 1
-		for next < len(a.lo) && a.from[next] == a.from[r] && a.to[next] == a.to[r] {
+		from, to, next := a.from[r], a.to[r], r+1
+		for next < len(a.lo) && a.from[next] == from && a.to[next] == to {
 			next++
 		}
-		if from, to := a.from[r], a.to[r]; from < to {
-			gemm.AddNN(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], a.v[from*a.step.V:],
-				next-r, a.valueWidth, to-from, Block, a.step.V, a.step.Out)
+		if next == r+1 && from < to {
+			for ; next < min(r+fewRows, len(a.lo)) && a.from[next] == from && a.to[next] > from; next++ {
+				to = min(to, a.to[next])
+			}
+		}
+		switch rows := next - r; {
+		case from >= to:
+		case a.packed == nil || rows <= fewRows:
+			a.addRows(r, next, start, from, to)
+			for i := r; i < next; i++ {
+				if to < a.to[i] {
+					a.addRows(i, i+1, start, to, a.to[i])
+				}
+			}
+		default:
+			if from != packedFrom || to != packedTo {
+				gemm.PackNN(a.packed, a.v[from*a.step.V:], a.valueWidth, to-from, a.step.V)
+				packedFrom, packedTo = from, to
+			}
+			gemm.Packed(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], a.packed,
+				rows, a.valueWidth, to-from, Block, a.step.Out, true)
 		}
 		r = next
 	}
+}
+
+// addRows adds the values of keys [from, to) to the rows [r, end).
+func (a *attention[T]) addRows(r, end, start, from, to int) {
+	gemm.AddNN(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], a.v[from*a.step.V:], end-r, a.valueWidth, to-from,
+		Block, a.step.V, a.step.Out)
 }
 
 // weigh turns the scores of row r into weights and rescales what it has so far.

@@ -116,7 +116,11 @@ func TestLongRuns(t *testing.T) { // more than one call of assembly
 	n := 1<<17 + 37
 	x, y := values[float32](n, 1), values[float32](n, 2)
 	x[n-20], x[5] = 9, -9
-	if got, want := Sum(x), laneSum(x); got != want {
+	var parts []float32
+	for at := 0; at < n; at += Block {
+		parts = append(parts, laneSum(x[at:min(n, at+Block)]))
+	}
+	if got, want := Sum(x), laneSum(parts); got != want {
 		t.Errorf("sum is %v, want %v", got, want)
 	}
 	if got, want := Dot(x, y), laneDot(x, y); got != want {

@@ -7,18 +7,38 @@ import "math"
 // That order defines the result, whatever the machine's vectors hold.
 const lanes = 16
 
+// Block is how many elements Sum adds up at once: a longer run is the sum, by the
+// same rule, of the sums of its blocks. So blocks may be added up apart, and rounding errors
+// do not grow with the run.
+const Block = 1 << 14
+
 // fold adds the lanes up.
 func fold[T Float](l *[lanes]T) T {
-	for h := lanes / 2; h > 0; h /= 2 {
-		for j := range h {
-			l[j] += l[j+h]
-		}
-	}
-	return l[0]
+	s0, s1, s2, s3 := l[0]+l[8], l[1]+l[9], l[2]+l[10], l[3]+l[11]
+	s4, s5, s6, s7 := l[4]+l[12], l[5]+l[13], l[6]+l[14], l[7]+l[15]
+	return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 }
 
 // Sum returns the sum of x, 0 if it is empty.
 func Sum[T Float](x []T) T {
+	if len(x) <= Block {
+		return sumBlock(x)
+	}
+	unit := Block // elements of a part: the parts are no more than Block
+	for (len(x)-1)/unit >= Block {
+		unit *= Block
+	}
+	var l [lanes]T
+	for i := 0; len(x) > 0; i++ {
+		n := min(unit, len(x))
+		l[i%lanes] += Sum(x[:n])
+		x = x[n:]
+	}
+	return fold(&l)
+}
+
+// sumBlock is Sum of at most Block elements.
+func sumBlock[T Float](x []T) T {
 	var l [lanes]T
 	for simd(len(x)) {
 		n := part(len(x))

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fucina-go/fucina/kernels/cpu"
+	"github.com/fucina-go/fucina/kernels/gemm"
+)
+
+// machine prints what n cores reach at the same time: the clock, multiply-adds on data of the first-level cache, and
+// reading memory in four streams a core. All are the best of some tries, since they bound what can be had.
+func machine(n int) {
+	clock := best(func() float64 { return together(n, clockRate) }) / float64(n)
+	flops := best(func() float64 { return together(n, fmaRate) })
+	read := best(func() float64 { return together(n, readRate) })
+	fmt.Printf("%d thread(s), tier %s: clock %.2f GHz, FMA %.0f GFLOP/s, four-stream read %.1f GB/s\n",
+		n, cpu.Current(), clock/1e9, flops/1e9, read/1e9)
+	products(n, flops, read)
+	fmt.Println()
+}
+
+func best(f func() float64) float64 {
+	return slices.Max(tries(f))
+}
+
+// together is the sum of f over n goroutines at once.
+func together(n int, f func() float64) float64 {
+	rates := make([]float64, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { rates[i] = f() })
+	}
+	wg.Wait()
+	sum := 0.0
+	for _, r := range rates {
+		sum += r
+	}
+	return sum
+}
+
+var sink uint64
+
+// clockRate is cycles a second: each multiplication waits three cycles for the one before.
+func clockRate() float64 {
+	const steps = 10_000_000
+	x := uint64(3)
+	begin := time.Now()
+	for range steps {
+		x *= 0x9E3779B97F4A7C15
+	}
+	t := time.Since(begin).Seconds()
+	if x == 1 {
+		sink = x
+	}
+	return 3 * steps / t
+}
+
+// fmaRate is the additions and multiplications a second of a matrix product that stays in the first-level cache.
+func fmaRate() float64 {
+	const m, n, k, repeats = 12, 32, 120, 1000
+	a, packed, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
+	begin := time.Now()
+	for range repeats {
+		gemm.Packed(c, a, packed, m, n, k, k, n, false)
+	}
+	return 2 * m * n * k * repeats / time.Since(begin).Seconds()
+}
+
+// readRate is bytes a second of adding up 128 MiB that lie in memory, four distant words at a time.
+func readRate() float64 {
+	const words = 16 << 20
+	x := make([]uint64, words)
+	for i := 0; i < words; i += 512 {
+		x[i] = uint64(i) // give every page memory
+	}
+	a, b, c, d := x[:words/4], x[words/4:words/2], x[words/2:3*words/4], x[3*words/4:]
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+	begin := time.Now()
+	var s, t, u, v uint64
+	for i := 0; i+1 < len(a); i += 2 {
+		s += a[i] + a[i+1]
+		t += b[i] + b[i+1]
+		u += c[i] + c[i+1]
+		v += d[i] + d[i+1]
+	}
+	seconds := time.Since(begin).Seconds()
+	if s+t+u+v == 1 {
+		sink = s
+	}
+	return 8 * words / seconds
+}
+
+// products prints what share of flops and of read the products of matrices take on n cores: blocks of a large one,
+// packed first as an operation does, and one row times matrices that come from memory, packed and as they lie.
+func products(n int, flops, read float64) {
+	for _, size := range []int{512, 1024} {
+		rate := median(tries(func() float64 { return together(n, func() float64 { return squareRate(size) }) }))
+		fmt.Printf("  %d³ with packing: %.0f GFLOP/s, %.2f of FMA\n", size, rate/1e9, rate/flops)
+	}
+	for _, packed := range []bool{true, false} {
+		rate := median(tries(func() float64 { return together(n, func() float64 { return rowRate(packed) }) }))
+		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read\n", packed, rate/1e9, rate/read)
+	}
+}
+
+func tries(f func() float64) []float64 {
+	t := make([]float64, 7)
+	for i := range t {
+		t[i] = f()
+	}
+	return t
+}
+
+func squareRate(n int) float64 {
+	a, b, c, packed := make([]float32, n*n), make([]float32, n*n), make([]float32, n*n), make([]float32, n*n)
+	repeats := 1 + 200_000_000/(n*n*n)
+	begin := time.Now()
+	for range repeats {
+		gemm.PackNN(packed, b, n, n, n)
+		gemm.Packed(c, a, packed, n, n, n, n, n, false)
+	}
+	return 2 * float64(n*n*n*repeats) / time.Since(begin).Seconds()
+}
+
+func rowRate(packed bool) float64 {
+	const n, k, matrices = 4096, 4096, 4
+	b, a, c := make([]float32, matrices*n*k), make([]float32, k), make([]float32, n)
+	for i := 0; i < len(b); i += 512 {
+		b[i] = 1
+	}
+	begin := time.Now()
+	for i := range matrices {
+		if w := b[i*n*k:][:n*k]; packed {
+			gemm.Packed(c, a, w, 1, n, k, k, n, false)
+		} else {
+			gemm.NT(c, a, w, 1, n, k, k, k, n)
+		}
+	}
+	return 4 * n * k * matrices / time.Since(begin).Seconds()
+}
