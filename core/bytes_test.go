@@ -50,7 +50,7 @@ func TestAssign(t *testing.T) {
 	for name, f := range map[string]func(){
 		"x is f32[a=2, b=3], but the new values are f32[a=2, b=1]": func() { x.Assign(column) },
 		"is shared and may not be changed":                         func() { x.Copy().Share().Assign(x) },
-		`repeats the same memory along "c"`:                        func() { x.Expand("c", 2).Assign(x.Expand("c", 2)) },
+		`repeats the same memory along "c"`:                        func() { x.Expand("c", 2).Assign(x) },
 		"was ended by free()": func() {
 			y := x.Copy()
 			y.Free()

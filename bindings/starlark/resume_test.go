@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
+	"os/exec"
 	"testing"
+	"time"
 )
 
 // training is a run with everything that has a state: variables, momentum kept by hand, batches, dropout, the random
@@ -121,5 +124,44 @@ func TestResume(t *testing.T) {
 	half := t.TempDir()
 	if got := trained(t, half, 1, 7, 0); got == want {
 		t.Error("half the run gives the same")
+	}
+}
+
+// TestResumeKilled kills the process of a run 20 times, each at a random moment, and lets the last finish: the same
+// bits as of one that was left alone.
+func TestResumeKilled(t *testing.T) {
+	const until = 40
+	if dir := os.Getenv(killedEnv); dir != "" {
+		fmt.Println("begun")
+		trained(t, dir, 2, until, 0)
+		return
+	}
+	if testing.Short() {
+		t.Skip("starts 20 processes")
+	}
+	dir := t.TempDir()
+	killed := 0
+	for range 20 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestResumeKilled$")
+		cmd.Env = append(os.Environ(), killedEnv+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("begun"))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.Intn(25000)) * time.Microsecond)
+		if cmd.Process.Kill() == nil {
+			killed++
+		}
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	}
+	if got, want := trained(t, dir, 1, until, 0), trained(t, t.TempDir(), 1, until, 0); got != want {
+		t.Errorf("a run whose process was killed %d times gave\n%.400s\nwant\n%.400s", killed, got, want)
 	}
 }
