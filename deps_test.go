@@ -37,7 +37,7 @@ const importPolicy = `
 	# Formats and files.
 	kernels/*, core/dtype < core/quant < core/gguf
 	core/mem, core/dtype < core/gguf, core/safetensors
-	core/dtype < core/npy
+	core/dtype < core/npy, core/idx
 
 	# The engine.
 	core/*, kernels/* < core < grad < grad/{optim,es,lora}

@@ -199,6 +199,8 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
+	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
+	fmt.Sprintf("%T", (*batchesOf)(nil)):  "d",
 }
 
 // sourceFiles is this package's own text, in which the documentation of its builtins stands.

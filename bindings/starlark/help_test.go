@@ -2,12 +2,15 @@ package starlark
 
 import (
 	"bytes"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // helpText is what help prints.
@@ -87,6 +90,7 @@ func TestBuiltinsAreExplained(t *testing.T) {
 	}
 	for receiver, table := range map[star.Value]map[string]*star.Builtin{
 		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
+		&tensorFile{}: tensorFileMethods, &batchesOf{}: batchesMethods,
 	} {
 		for b := range maps.Values(table) {
 			ours = append(ours, b.BindReceiver(receiver))
@@ -96,6 +100,34 @@ func TestBuiltinsAreExplained(t *testing.T) {
 		text, err := builtinHelp(b)
 		if err != nil || strings.Contains(text, "as in Starlark") || !strings.Contains(text, b.Name()+"(") {
 			t.Errorf("%s: help says %q, %v", b.Name(), text, err)
+		}
+	}
+}
+
+// TestModulesAreExplained insists on a doc string in every module that comes with the program, and in every function
+// that it offers.
+func TestModulesAreExplained(t *testing.T) {
+	files, err := fs.Glob(stdlib.FS, "*.star")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		src, err := stdlib.FS.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(src), `"""`) {
+			t.Errorf("%s does not begin with what it is", file)
+		}
+		it := New(Config{})
+		defer it.Close()
+		if err := it.RunFile(background, "@stdlib//"+file); err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range it.Globals() {
+			if f, ok := v.(*star.Function); ok && !strings.HasPrefix(name, "_") && f.Doc() == "" {
+				t.Errorf("%s: %s has no doc string", file, name)
+			}
 		}
 	}
 }

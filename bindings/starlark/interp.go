@@ -47,6 +47,8 @@ type Config struct {
 	// Save is given too.
 	Save func(name string, write func(w io.Writer) error) error
 
+	rotate func(name string, keep int) error // with Save by default only
+
 	// Dir is what "//" means in a load and what relative data paths are relative to. Default ".".
 	Dir string
 
@@ -106,6 +108,7 @@ func New(cfg Config) *Interp {
 	saveGiven := cfg.Save != nil
 	if !saveGiven && cfg.Open == nil {
 		cfg.Save = func(name string, write func(w io.Writer) error) error { return saveFile(anywhere{}, name, write) }
+		cfg.rotate = rotateFile
 	}
 	if cfg.Open == nil {
 		cfg.Open = func(name string) (fs.File, error) { return os.Open(name) }

@@ -40,12 +40,20 @@ type watchedWriter struct {
 	it *Interp
 }
 
-// Write writes, or returns why the run has to stop.
-func (w *watchedWriter) Write(b []byte) (int, error) {
-	if err := w.it.spend(len(b) / stepBytes / 16); err != nil {
-		return 0, err
+// Write writes piece by piece, or returns why the run has to stop.
+func (w *watchedWriter) Write(b []byte) (n int, err error) {
+	const most = 1 << 20
+	for {
+		some := b[:min(most, len(b))]
+		if err := w.it.spend(len(some) / stepBytes / 16); err != nil {
+			return n, err
+		}
+		k, err := w.Writer.Write(some)
+		n, b = n+k, b[k:]
+		if err != nil || len(b) == 0 {
+			return n, err
+		}
 	}
-	return w.Writer.Write(b)
 }
 
 // folder is what saving asks of a file system: the operating system's, or an *os.Root.
@@ -107,6 +115,51 @@ func saveFile(in folder, name string, write func(w io.Writer) error) error {
 	}
 	done = true
 	return nil
+}
+
+// rotateFile lets the file called name also be called run.1.safetensors, if it is run.safetensors, after giving the one
+// that was so called the next number, and so on up to keep. At every moment name is the whole file that it was.
+func rotateFile(name string, keep int) error {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	kind := filepath.Ext(name)
+	numbered := func(i int) string { return fmt.Sprintf("%s.%d%s", strings.TrimSuffix(name, kind), i, kind) }
+	for i := keep - 1; i > 0; i-- {
+		if err := os.Rename(numbered(i), numbered(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, path, err := temporary(anywhere{}, name)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(path) // what is left of it after an error
+	f.Close()
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if err := os.Link(name, path); err != nil {
+		if err := copyFile(path, name); err != nil {
+			return err
+		}
+	}
+	return os.Rename(path, numbered(1))
+}
+
+// copyFile is for where a file cannot have two names.
+func copyFile(to, from string) error {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Sync(), w.Close())
 }
 
 // temporary creates a file beside name, with the permissions that a new file has.

@@ -132,16 +132,19 @@ func (s *turns) Next(v *star.Value) bool {
 		}
 	}
 	if s.over != nil {
+		s.open = s.it.env.Open() // what is iterated may make tensors: they belong to the turn
 		if !s.over.Next(v) {
+			s.open.Dissolve()
+			s.open = nil
 			return false
 		}
-	} else {
-		if s.i >= s.n {
-			return false
-		}
-		*v = star.MakeInt(s.i)
-		s.i++
+		return true
 	}
+	if s.i >= s.n {
+		return false
+	}
+	*v = star.MakeInt(s.i)
+	s.i++
 	s.open = s.it.env.Open()
 	return true
 }
