@@ -95,8 +95,8 @@ func (w *walk) error(msg, hint string) *core.Error {
 }
 
 func (w *walk) mustTrack(what string, t *core.Tensor) {
-	if t.Closed() {
-		panic(w.error(what+", "+t.String(), "return it, or keep it where it was made: keep(x)"))
+	if hint := t.Ended(what); hint != "" {
+		panic(w.error(what+", "+t.String(), hint))
 	}
 	if !t.Tracked() && !t.DType().IsFloat() {
 		panic(w.error(fmt.Sprintf("%s, %s, holds integers, through which no gradient flows", what, t.Shape()),
@@ -197,8 +197,10 @@ func (w *walk) fire(t *task) {
 	}
 	t.fired = true
 	leaf := t.node.Leaf()
+	var hooks []*core.Hook
 	if leaf != nil {
-		w.hooks(leaf, t)
+		hooks = slices.Clone(leaf.Hooks)
+		w.hooks(hooks, t)
 	}
 	for i, sum := range t.sums {
 		if sum == nil {
@@ -209,6 +211,11 @@ func (w *walk) fire(t *task) {
 			w.captured[place] = sum.Alias()
 		} else if leaf != nil {
 			w.accumulate(leaf, t)
+			for _, h := range hooks {
+				if h.After != nil {
+					h.After()
+				}
+			}
 		}
 	}
 	if t.passes {
@@ -239,12 +246,7 @@ func (w *walk) accumulate(v *core.Variable, t *task) {
 			return g
 		}))
 	}
-	t.discard() // so that After may let the gradient go
-	for _, h := range slices.Clone(v.Hooks) {
-		if h.After != nil {
-			h.After()
-		}
-	}
+	t.discard() // so that a hook may let the gradient go
 }
 
 // addable tells whether g can be added to sum in place: no other tensor has its bytes, and neither has a history.
@@ -253,8 +255,8 @@ func addable(sum, g *core.Tensor) bool {
 }
 
 // hooks lets a variable's hooks have what came to it.
-func (w *walk) hooks(v *core.Variable, t *task) {
-	for _, h := range slices.Clone(v.Hooks) {
+func (w *walk) hooks(hooks []*core.Hook, t *task) {
+	for _, h := range hooks {
 		g := t.sums[0]
 		if h.Before == nil || g == nil {
 			continue
