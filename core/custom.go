@@ -76,8 +76,8 @@ func (a *custom) VJP(ys, gys []*Tensor, g *Grads) {
 	}
 	results := a.vjp(in, own(ys), seeds)
 	if len(results) != len(in) {
-		panic(&Error{Op: a.name, Msg: fmt.Sprintf("its vjp gave %d gradients for %d arguments", len(results), len(in)),
-			Hint: "it returns one for each, None for what is no tensor"})
+		panic(&Error{Op: "backward", Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %d gradients for %d arguments",
+			a.name, g.node.made, len(results), len(in))})
 	}
 	for i, t := range results {
 		if t == nil || !g.Wants(i) {
@@ -85,7 +85,8 @@ func (a *custom) VJP(ys, gys []*Tensor, g *Grads) {
 		}
 		x := in[i]
 		if !t.LooksLike(x) {
-			panic(&Error{Op: a.name, Msg: fmt.Sprintf("its vjp gave %s for args[%d], %s", t.Shape(), i, x.Shape()),
+			panic(&Error{Op: "backward", Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %s for its tensor %d, %s", a.name,
+				g.node.made, t.Shape(), i, x.Shape()),
 				Hint: "a gradient has the axes, sizes and dtype of its argument"})
 		}
 		if t.buf != nil && t.buf == x.buf {

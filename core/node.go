@@ -48,6 +48,17 @@ type Hook struct {
 	Owner any // for whoever made the hook
 }
 
+// RemoveHook takes h off, if it is there.
+func (v *Variable) RemoveHook(h *Hook) {
+	left := make([]*Hook, 0, len(v.Hooks)) // a backward may be going through the list
+	for _, have := range v.Hooks {
+		if have != h {
+			left = append(left, have)
+		}
+	}
+	v.Hooks = left
+}
+
 // Watch makes a variable of the values of t: results that depend on it are recorded from now on. The
 // variable belongs to no scope. It has t's bytes, so that a change of one in place changes the other;
 // a copy, if t is shared, or not dense.
@@ -415,6 +426,9 @@ func (n *Node) Check() {
 	if !Is[Differentiable](n.info) {
 		panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s at %s has no gradient", n.Name(), n.made),
 			Hint: "if none is wanted: x.detach()"})
+	}
+	if n.segment != nil {
+		n.segment.check()
 	}
 	for _, saved := range [][]*Tensor{n.operands(), n.outs} {
 		for _, t := range saved {

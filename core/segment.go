@@ -123,9 +123,9 @@ func (s *segment) next(n *Node) *Node {
 	old := first.operands()
 	for i, t := range n.operands() {
 		if t != nil && t.version != old[i].version {
-			panic(&Error{Op: "checkpoint", Msg: fmt.Sprintf(
-				"%s, which %s at %s reads, was changed in place between the call at %s and the gradient",
-				t.Shape(), n.Name(), n.made, s.made), Hint: "change a copy: x.copy()"})
+			panic(&Error{Op: "backward", Msg: fmt.Sprintf(
+				"%s, which %s at %s reads, was changed in place since the checkpoint at %s was computed", t.Shape(),
+				n.Name(), n.made, s.made), Hint: "change a copy: x.copy()"})
 		}
 	}
 	return first
@@ -191,13 +191,7 @@ func (s *segment) restore() {
 	if s.args == nil && s.outer != nil {
 		s.outer.restore() // which comes to s
 	}
-	for i, x := range s.args {
-		if !x.meta && x.buf.Version() != x.version {
-			panic(&Error{Op: "checkpoint", Msg: fmt.Sprintf(
-				"args[%d], %s, was changed in place between the call at %s and the gradient", i, x.Shape(), s.made),
-				Hint: "change a copy: x.copy()"})
-		}
-	}
+	s.check()
 	e := s.env
 	seed, stream := e.seed, e.stream
 	e.seed, e.stream = s.seed, s.stream
@@ -210,6 +204,16 @@ func (s *segment) restore() {
 		e.Own(xs[i])
 	}
 	e.Record(true, func() { s.rerun(true, func() { s.run(xs) }) })
+}
+
+// check panics with an *Error if an argument was changed in place.
+func (s *segment) check() {
+	for i, x := range s.args {
+		if !x.meta && x.buf.Version() != x.version {
+			panic(&Error{Op: "backward", Msg: fmt.Sprintf("args[%d], %s, of checkpoint at %s was changed in place since", i,
+				x.Shape(), s.made), Hint: "change a copy: x.copy()"})
+		}
+	}
 }
 
 // rerun is a run once more.

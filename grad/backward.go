@@ -261,23 +261,23 @@ func (w *walk) hooks(hooks []*core.Hook, t *task) {
 		if h.Before == nil || g == nil {
 			continue
 		}
-		other := w.compute(func() *core.Tensor {
-			own := g.Alias()
-			w.env.Own(own)
-			switch r := h.Before(own); {
-			case r == nil:
-				return g
-			case r.Closed() || r.Env() != nil && r.Env() != w.env || !r.LooksLike(g):
-				panic(&core.Error{Op: "on_grad", Msg: fmt.Sprintf("the function gave %s for a gradient %s", r, g.Shape()),
-					Hint: "it returns a gradient of the same axes, sizes and dtype, or None"})
-			case r.Axes() != g.Axes():
+		own := g.Alias()
+		w.env.Own(own)
+		r := h.Before(own)
+		switch {
+		case r == nil || r == own:
+			continue
+		case r.Closed() || r.Env() != nil && r.Env() != w.env || !r.LooksLike(g):
+			panic(w.error(fmt.Sprintf("a variable's hook gave %s for a gradient %s", r.Shape(), g.Shape()),
+				"it returns a gradient of the same axes, sizes and dtype, or None"))
+		}
+		t.sums[0] = w.compute(func() *core.Tensor {
+			if r.Axes() != g.Axes() {
 				return r.Order(g.Axes().String())
-			default:
-				return r
 			}
+			return r
 		})
 		g.Free()
-		t.sums[0] = other
 	}
 }
 

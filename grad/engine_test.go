@@ -208,7 +208,7 @@ func TestCheckpointMisuse(t *testing.T) {
 	square := func(xs []*core.Tensor) []*core.Tensor { return []*core.Tensor{xs[0].Mul(w).Exp()} }
 	y = grad.Checkpoint(env, square, x)[0].Sum()
 	x.SetSlice(vector(env, "a", 0), "a", 0, 1)
-	mustFail(t, "checkpoint: args[0], f64[a=3], was changed in place", func() { backward(y) })
+	mustFail(t, "backward: args[0], f64[a=3], of checkpoint at outside of a script was changed in place since", func() { backward(y) })
 	y = grad.Checkpoint(env, square, vector(env, "a", 4, 5, 6))[0].Sum()
 	env.Record(false, func() { w.SetSlice(vector(env, "a", 0), "a", 0, 1) })
 	mustFail(t, "f64[a=3], which mul at outside of a script reads, was changed in place", func() { backward(y) })
@@ -302,10 +302,10 @@ func TestCustom(t *testing.T) {
 		return env.Custom("bad", []*core.Tensor{x}, func(xs []*core.Tensor) []*core.Tensor { return []*core.Tensor{xs[0].Sum()} },
 			func(_, _, _ []*core.Tensor) []*core.Tensor { return g() })[0]
 	}
-	mustFail(t, "bad: its vjp gave 0 gradients for 1 arguments", func() {
+	mustFail(t, "backward: the vjp of bad, called at outside of a script, gave 0 gradients for 1 arguments", func() {
 		backward(bad(func() []*core.Tensor { return nil }))
 	})
-	mustFail(t, "bad: its vjp gave f64[a=1] for args[0], f64[a=2]", func() {
+	mustFail(t, "gave f64[a=1] for its tensor 0, f64[a=2]", func() {
 		backward(bad(func() []*core.Tensor { return []*core.Tensor{vector(env, "a", 1)} }))
 	})
 	before := list(x.Variable().Grad)
@@ -369,7 +369,7 @@ func TestHooks(t *testing.T) {
 		t.Error(diff)
 	}
 	v.Hooks = []*core.Hook{{Before: func(*core.Tensor) *core.Tensor { return vector(env, "a", 1) }}}
-	mustFail(t, "on_grad: the function gave f64[a=1", func() { backward(x.Sum()) })
+	mustFail(t, "backward: a variable's hook gave f64[a=1] for a gradient f64[a=2]", func() { backward(x.Sum()) })
 }
 
 // TestOptimizerInBackward updates each weight as soon as its gradient is whole and lets that go: never two at once.

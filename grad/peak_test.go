@@ -151,6 +151,16 @@ func BenchmarkPair(b *testing.B) {
 		m := &core.Maker{Env: env}
 		x, w := m.Tensor(dtype.F32, size.x), m.Tensor(dtype.F32, size.w)
 		gy := x.Dot(w, "in")
+		b.Run(size.name+"/alone", func(b *testing.B) {
+			env.Control.Workers = 1
+			defer func() { env.Control.Workers = 2 }()
+			for range b.N {
+				s := env.Open()
+				gy.Dot(w, "out")
+				gy.Dot(x, "row")
+				s.Close()
+			}
+		})
 		b.Run(size.name+"/after", func(b *testing.B) {
 			for range b.N {
 				s := env.Open()

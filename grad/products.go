@@ -2,8 +2,10 @@ package grad
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 // JVP is f(xs) and its derivative along the tangents: Σ ∂f/∂xs[i] · tangents[i], for every result. A tangent has the
@@ -131,14 +133,16 @@ func (p *products) check(xs, vectors []*core.Tensor) {
 	for i, x := range xs {
 		switch v := vectors[i]; {
 		case x.Closed():
-			panic(p.error(fmt.Sprintf("inputs[%d], %s", i, x), "keep it where it was made: keep(x)"))
+			panic(p.error(fmt.Sprintf("inputs[%d], %s", i, x), x.Ended("x")))
 		case !x.DType().IsFloat():
 			panic(p.error(fmt.Sprintf("inputs[%d] is %s, and integers have no gradient", i, x.Shape()),
 				`use x.cast("f32")`))
 		case v == nil:
-		case v.Closed() || !v.LooksLike(x):
-			panic(p.error(fmt.Sprintf("%s[%d] is %s for an input %s", p.what, i, v, x.Shape()),
-				"each has its input's axes, sizes and dtype"))
+		case v.Closed():
+			panic(p.error(fmt.Sprintf("%s[%d], %s", p.what, i, v), v.Ended("x")))
+		case !v.LooksLike(x):
+			panic(p.error(fmt.Sprintf("%s[%d] is %s for an input %s", p.what, i, v.Shape(), x.Shape()),
+				"each has its input's axes, sizes and dtype: "+ones(x)))
 		default:
 			some = true
 		}
@@ -146,6 +150,18 @@ func (p *products) check(xs, vectors []*core.Tensor) {
 	if !some {
 		panic(p.error("got None for all "+p.what, "give one for an input at least"))
 	}
+}
+
+// ones is a script's call that makes ones like t.
+func ones(t *core.Tensor) string {
+	var args []string
+	for i, name := range t.Axes().Names() {
+		args = append(args, fmt.Sprintf("%s=%d", core.Keyword(name), t.Sizes()[i]))
+	}
+	if t.DType() != dtype.F32 {
+		args = append(args, fmt.Sprintf("dtype=%q", t.DType()))
+	}
+	return "ones(" + strings.Join(args, ", ") + ")"
 }
 
 // hessian is the gradients, with respect to the inputs, of the gradient's products with the vectors.

@@ -19,10 +19,15 @@ func (it *Interp) attach() {
 	for _, info := range core.All() {
 		it.Predeclare(info.Name, &opFunc{info: info})
 	}
+	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
+	it.Predeclare("checkpoint", star.NewBuiltin("checkpoint", checkpoint))
+	it.Predeclare("custom_grad", star.NewBuiltin("custom_grad", customGrad))
 	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
+	it.Predeclare("hvp", star.NewBuiltin("hvp", hvp))
+	it.Predeclare("jvp", star.NewBuiltin("jvp", jvp))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
 	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))
