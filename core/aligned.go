@@ -155,8 +155,8 @@ func (a *Attention) VJP(_, gy []*Tensor, g *Grads) {
 	}
 }
 
-// gradientOfMask computes the weights p at once. With gp = gy·v and gs = p · (gp - sum(p · gp)), which is the mask's, and
-// times the slope of the cap, it is gs·k · scale for q, gs·q · scale for k and p·gy for v.
+// gradientOfMask computes the weights p at once. With gp = gy·v and gs = p · (gp - sum(p · gp)), which is the mask's,
+// and times the slope of the cap, it is gs·k · scale for q, gs·q · scale for k and p·gy for v.
 func (a *Attention) gradientOfMask(gy *Tensor, g *Grads) {
 	l := a.align()
 	gh := l.fromQuery(gy.wide())

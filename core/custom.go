@@ -85,8 +85,8 @@ func (a *custom) VJP(ys, gys []*Tensor, g *Grads) {
 		}
 		x := in[i]
 		if !t.LooksLike(x) {
-			panic(&Error{Op: "backward", Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %s for its tensor %d, %s", a.name,
-				g.node.made, t.Shape(), i, x.Shape()),
+			panic(&Error{Op: "backward", Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %s for its tensor %d, %s",
+				a.name, g.node.made, t.Shape(), i, x.Shape()),
 				Hint: "a gradient has the axes, sizes and dtype of its argument"})
 		}
 		if t.buf != nil && t.buf == x.buf {

@@ -210,8 +210,9 @@ func (s *segment) restore() {
 func (s *segment) check() {
 	for i, x := range s.args {
 		if !x.meta && x.buf.Version() != x.version {
-			panic(&Error{Op: "backward", Msg: fmt.Sprintf("args[%d], %s, of checkpoint at %s was changed in place since", i,
-				x.Shape(), s.made), Hint: "change a copy: x.copy()"})
+			panic(&Error{Op: "backward", Msg: fmt.Sprintf(
+				"args[%d], %s, of checkpoint at %s was changed in place since", i, x.Shape(), s.made),
+				Hint: "change a copy: x.copy()"})
 		}
 	}
 }

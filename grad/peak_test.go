@@ -105,7 +105,6 @@ func BenchmarkBackward(b *testing.B) {
 // timed is a small GPT: 12 × 64 tokens, 4 layers, 4 heads, 128 wide.
 type timed struct {
 	env    *core.Env
-	m      *core.Maker
 	tokens *core.Tensor
 	wte    *core.Tensor
 	blocks []block
@@ -115,7 +114,7 @@ func newTimed(m *core.Maker) *timed {
 	weight := func(shape string) *core.Tensor {
 		return m.Env.Watch(m.Tensor(dtype.F32, shape).Mul(core.Number(m.Env, 0.05, 0, false)))
 	}
-	t := &timed{env: m.Env, m: m, tokens: m.Indices(dtype.I64, 65, "batch=12 seq=64"), wte: weight("vocab=65 embed=128")}
+	t := &timed{env: m.Env, tokens: m.Indices(dtype.I64, 65, "batch=12 seq=64"), wte: weight("vocab=65 embed=128")}
 	for range 4 {
 		t.blocks = append(t.blocks, block{weight("embed=128"), weight("head=4 head_dim=32 embed=128"),
 			weight("kv_head=4 head_dim=32 embed=128"), weight("kv_head=4 head_dim=32 embed=128"),

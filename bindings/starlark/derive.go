@@ -126,7 +126,8 @@ func inputsAnd(op string, inputs star.Value, name string, others star.Value) (xs
 	}
 	for i, x := range xs {
 		if x == nil {
-			return nil, nil, &core.Error{Op: op, Msg: fmt.Sprintf("inputs[%d] is None", i), Hint: "want a tensor: ones(a=2)"}
+			return nil, nil, &core.Error{Op: op, Msg: fmt.Sprintf("inputs[%d] is None", i),
+				Hint: "want a tensor: ones(a=2)"}
 		}
 	}
 	vs, err = tensorsOrNone(op, name, others)
@@ -287,8 +288,9 @@ func (f *customFunc) gradients(args star.Tuple, made core.Site, v star.Value) (g
 		}
 	}
 	if len(list) != len(args) {
-		panic(&core.Error{Op: "backward", Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %d gradients for %d arguments",
-			f.Name(), made, len(list), len(args)),
+		panic(&core.Error{Op: "backward",
+			Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %d gradients for %d arguments", f.Name(), made, len(list),
+				len(args)),
 			Hint: "it returns one for each, None for what is no tensor: return [gx, None]"})
 	}
 	for i, arg := range args {
