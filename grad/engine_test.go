@@ -231,6 +231,35 @@ func TestCheckpointMisuse(t *testing.T) {
 	}
 }
 
+// TestCheckpointInPlace changes, in a checkpoint, what it made itself.
+func TestCheckpointInPlace(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	defer env.Close()
+	w := env.Watch(vector(env, "a", 1, 2, 3))
+	f := func(xs []*core.Tensor) []*core.Tensor {
+		y := vector(env, "a", 0, 0, 0)
+		y.SetSlice(xs[0].Mul(w), "a", 0, 3)
+		z := y.Exp()
+		y.SetSlice(y.Slice("a", 0, 1, 1).Copy().Mul(w.Slice("a", 1, 2, 1)), "a", 2, 3)
+		return []*core.Tensor{y.Exp().Mul(z)}
+	}
+	run := func(on bool) []float64 {
+		s := env.Open()
+		defer s.Close()
+		x := vector(env, "a", 0.1, 0.2, 0.3)
+		var y *core.Tensor
+		if on {
+			y = grad.Checkpoint(env, f, x)[0]
+		} else {
+			y = f([]*core.Tensor{x})[0]
+		}
+		return list(grad.Gradients([]*core.Tensor{y.Sum()}, []*core.Tensor{w}, nil, grad.Mode{})[0])
+	}
+	if diff := cmp.Diff(run(false), run(true)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestCheckpointLetsGo counts buffers: after a backward, after a graph that nobody walked, and of inference.
 func TestCheckpointLetsGo(t *testing.T) {
 	env := core.NewEnv(0, 1)
@@ -305,7 +334,8 @@ func TestCustom(t *testing.T) {
 
 	bad := func(g func() []*core.Tensor) *core.Tensor {
 		total := func(xs []*core.Tensor) []*core.Tensor { return []*core.Tensor{xs[0].Sum()} }
-		return env.Custom("bad", []*core.Tensor{x}, total, func(_, _, _ []*core.Tensor) []*core.Tensor { return g() })[0]
+		return env.Custom("bad", []*core.Tensor{x}, total,
+			func(_, _, _ []*core.Tensor) []*core.Tensor { return g() })[0]
 	}
 	mustFail(t, "backward: the vjp of bad, called at outside of a script, gave 0 gradients for 1 arguments", func() {
 		backward(bad(func() []*core.Tensor { return nil }))

@@ -289,8 +289,8 @@ func (f *customFunc) gradients(args star.Tuple, made core.Site, v star.Value) (g
 	}
 	if len(list) != len(args) {
 		panic(&core.Error{Op: "backward",
-			Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %d gradients for %d arguments", f.Name(), made, len(list),
-				len(args)),
+			Msg: fmt.Sprintf("the vjp of %s, called at %s, gave %d gradients for %d arguments", f.Name(), made,
+				len(list), len(args)),
 			Hint: "it returns one for each, None for what is no tensor: return [gx, None]"})
 	}
 	for i, arg := range args {
