@@ -13,11 +13,12 @@ import (
 	"github.com/fucina-go/fucina/grad"
 )
 
-// TestProductsOfOps compares jvp and hvp of every operation that has a gradient, at its samples, with differences of
-// its results and of its gradients along a random direction.
+// TestProductsOfOps compares jvp and hvp of every operation that has a gradient or is made of others, at its samples,
+// with differences of its results and of its gradients along a random direction.
 func TestProductsOfOps(t *testing.T) {
 	for _, info := range core.All() {
-		if !core.Is[core.Differentiable](info) {
+		composed := core.Is[core.Composer](info) || core.Is[core.Composers](info)
+		if !core.Is[core.Differentiable](info) && !composed || info.Name == "stop_gradient" {
 			continue
 		}
 		t.Run(info.Name, func(t *testing.T) {
