@@ -41,6 +41,8 @@ type Env struct {
 	pretended []pretended // gradients to put back when shapeOnly ends
 	trying    bool        // in shape-only mode, to see whether a correction helps
 	noRecord  bool        // operations are not recorded for gradients
+	anomaly   bool        // an operation that makes a NaN fails
+	segment   *segment    // of the checkpoint in progress
 }
 
 // NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work

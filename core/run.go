@@ -110,6 +110,9 @@ func (c *call) run() {
 		c.env.evals++
 		c.op.(Evaluator).Eval(&c.ctx)
 		c.checkStop()
+		if c.env.anomaly {
+			c.checkNaN()
+		}
 	}
 	for _, t := range c.tmp {
 		t.buf.Release()

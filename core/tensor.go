@@ -189,6 +189,15 @@ func (t *Tensor) Env() *Env { return t.env }
 // Closed tells whether the tensor was freed or its scope has ended.
 func (t *Tensor) Closed() bool { return t.ending() != nil }
 
+// Ended is what to do about a tensor that was freed or whose scope has ended, with the name it goes by; "" if it may
+// be used.
+func (t *Tensor) Ended(name string) (hint string) {
+	if end := t.ending(); end != nil {
+		return end.hint(name)
+	}
+	return ""
+}
+
 // Shape is dtype and axes as text: "f32[batch=8, seq=128]".
 func (t *Tensor) Shape() string {
 	if len(t.sizes) == 0 {

@@ -18,14 +18,14 @@ import (
 	"github.com/fucina-go/fucina/grad"
 )
 
-// checkpointKey is the metadata that makes a safetensors file a checkpoint: a JSON object of the objects saved. In it
+// checkpointKey is the metadata that makes a safetensors file a savedRun: a JSON object of the objects saved. In it
 // numbers, texts, bools, None and lists are JSON's, a fraction always with a point or an exponent; a tuple, dict,
 // struct, tensor, function, text of bytes, number that is not finite, or state of an object is an object whose key says
 // so.
 const checkpointKey = "fucina.checkpoint"
 
-// checkpoint is the JSON under checkpointKey.
-type checkpoint struct {
+// savedRun is the JSON under checkpointKey.
+type savedRun struct {
 	Version int            `json:"version"`
 	Random  [2]string      `json:"random"` // seed and stream, of 64 bits each
 	Objects map[string]any `json:"objects"`
@@ -60,7 +60,7 @@ func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 			Hint: "this program saves files in its own way, one of each name"}
 	}
 	s := saver{op: b.Name(), names: map[*core.Tensor]string{}, taken: map[string]bool{}}
-	c := checkpoint{Version: checkpointVersion, Objects: map[string]any{}}
+	c := savedRun{Version: checkpointVersion, Objects: map[string]any{}}
 	for _, object := range objects {
 		name := string(object[0].(star.String))
 		if c.Objects[name], err = s.node(name, object[1], 0); err != nil {

@@ -267,7 +267,7 @@ func TestSaveGivenUp(t *testing.T) {
 	var during func(w io.Writer) io.Writer
 	it = newTest(Config{Dir: dir, Open: func(name string) (fs.File, error) { return os.Open(name) },
 		Save: func(name string, write func(io.Writer) error) error {
-			return saveFile(name, func(w io.Writer) error { return write(during(w)) })
+			return saveFile(anywhere{}, name, func(w io.Writer) error { return write(during(w)) })
 		}})
 	defer it.Close()
 	during = func(w io.Writer) io.Writer { return w }

@@ -84,14 +84,14 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // readCheckpoint reads what a file says of the objects in it.
-func readCheckpoint(f *tensorFile) (*checkpoint, error) {
+func readCheckpoint(f *tensorFile) (*savedRun, error) {
 	for key, text := range f.file.Metadata() {
 		if key != checkpointKey {
 			continue
 		}
 		d := json.NewDecoder(bytes.NewReader([]byte(text)))
 		d.UseNumber()
-		var c checkpoint
+		var c savedRun
 		if err := d.Decode(&c); err != nil {
 			return nil, fmt.Errorf("the checkpoint in it is damaged: %w", err)
 		}
@@ -431,7 +431,7 @@ func (l *loader) differ() error {
 
 // apply changes everything, or nothing if something cannot be changed: first all is read, then states, which may
 // refuse, are set, and only then is that done which cannot fail.
-func (l *loader) apply(c *checkpoint, random bool) error {
+func (l *loader) apply(c *savedRun, random bool) error {
 	var state [2]uint64
 	for i, text := range c.Random {
 		var err error

@@ -29,6 +29,15 @@ func scope(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 
 // inScope calls fn in a scope of its own.
 func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	roots := append([]star.Value{fn}, args...)
+	for _, kw := range kwargs {
+		roots = append(roots, kw[1])
+	}
+	return holding(t, roots, func() (star.Value, error) { return interpOf(t).call(t, fn, args, kwargs) })
+}
+
+// holding runs call in a scope of its own, which what can be reached from the result or the roots survives.
+func holding(t *star.Thread, roots []star.Value, call func() (star.Value, error)) (star.Value, error) {
 	it := interpOf(t)
 	s := it.env.Open()
 	over := false
@@ -37,7 +46,7 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 			s.Close()
 		}
 	}()
-	result, err := it.call(t, fn, args, kwargs)
+	result, err := call()
 	if it.stopped.Load() != nil && s.Inner() {
 		over = true
 		s.Dissolve() // what lives on is settled once, at the end of the outermost scope
@@ -48,12 +57,8 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 	}
 	reach := it.reach(s)
 	reach.visit(result)
-	reach.visit(fn)
-	for _, arg := range args {
-		reach.visit(arg)
-	}
-	for _, kw := range kwargs {
-		reach.visit(kw[1])
+	for _, v := range roots {
+		reach.visit(v)
 	}
 	reach.frames(t)
 	reach.globals(it)
@@ -216,6 +221,7 @@ func (r *reachable) look(v star.Value) {
 	case Tensor:
 		if r.enter(v.Tensor) {
 			r.tensors = append(r.tensors, v.Tensor)
+			r.hooks(v.Variable())
 		}
 	case star.Tuple:
 		for i := 0; i < len(v) && r.stopped == nil; i++ {
@@ -287,5 +293,17 @@ func (r *reachable) function(fn *star.Function) {
 	}
 	for i := range fn.NumParams() {
 		r.push(fn.ParamDefault(i))
+	}
+}
+
+// hooks follows the functions that backward calls for a variable.
+func (r *reachable) hooks(v *core.Variable) {
+	if v == nil {
+		return
+	}
+	for _, h := range v.Hooks {
+		if owner, ok := h.Owner.(star.Value); ok {
+			r.push(owner)
+		}
 	}
 }

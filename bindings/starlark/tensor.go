@@ -189,13 +189,15 @@ func tensorShape(x Tensor) (star.Value, error) {
 
 // methods are the attributes that are functions but no operations of the table.
 var methods = map[string]*star.Builtin{
-	"detach":    star.NewBuiltin("detach", tensorDetach),
-	"free":      star.NewBuiltin("free", tensorFree),
-	"item":      star.NewBuiltin("item", tensorItem),
-	"size":      star.NewBuiltin("size", tensorSize),
-	"tolist":    star.NewBuiltin("tolist", tensorToList),
-	"unbind":    star.NewBuiltin("unbind", tensorUnbind),
-	"zero_grad": star.NewBuiltin("zero_grad", tensorZeroGrad),
+	"after_grad": star.NewBuiltin("after_grad", tensorAfterGrad),
+	"detach":     star.NewBuiltin("detach", tensorDetach),
+	"free":       star.NewBuiltin("free", tensorFree),
+	"item":       star.NewBuiltin("item", tensorItem),
+	"on_grad":    star.NewBuiltin("on_grad", tensorOnGrad),
+	"size":       star.NewBuiltin("size", tensorSize),
+	"tolist":     star.NewBuiltin("tolist", tensorToList),
+	"unbind":     star.NewBuiltin("unbind", tensorUnbind),
+	"zero_grad":  star.NewBuiltin("zero_grad", tensorZeroGrad),
 }
 
 // tensorFree is x.free(): gives the memory back at once. x may not be used afterwards.
