@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/kernels/num"
 )
 
 // Muon is for the hidden matrices of a network: b = momentum · b + (1 - momentum) · g, with nesterov
@@ -80,6 +81,10 @@ const nsA, nsB, nsC = 3.4445, -4.7750, 2.0315
 
 const nsEps = 1e-7
 
+func quotient[T num.Float](by float64) func(int, [][]T) {
+	return func(_ int, xs [][]T) { num.Quotient(xs[0], xs[1], T(by)) }
+}
+
 // orthogonal runs the iteration x = a·x + (b·A + c·A²)·x with A = x·xᵀ, from the matrix over its norm, with the shorter
 // side as rows. The result has the axes row and col, in some order.
 func (a *Muon) orthogonal(u *update, m *core.Tensor, tall bool) *core.Tensor {
@@ -96,7 +101,7 @@ func (a *Muon) orthogonal(u *update, m *core.Tensor, tall bool) *core.Tensor {
 		size += nsEps
 	}
 	x := u.scratch(m.DType(), axes, m.Size(short), m.Size(long))
-	u.combine(x, m, m, 1/size, 0)
+	u.over(1, quotient[float32](size), quotient[float64](size), x, m)
 	for range a.NSSteps {
 		s := u.env.Open()
 		gram := x.Dot(x.Rename(short, "other"), long)                                     // [short, other]
