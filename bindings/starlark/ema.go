@@ -33,11 +33,11 @@ func newEMA(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "params", &params, "decay?", &decay); err != nil {
 		return nil, err
 	}
-	list, err := paramsOf(b.Name(), params, "")
+	list, err := paramsOf("ema", params, "")
 	if err != nil {
 		return nil, err
 	}
-	x, err := hyperFloat(b.Name(), "decay", decay)
+	x, err := hyperFloat("ema", "decay", decay)
 	if err != nil {
 		return nil, err
 	}

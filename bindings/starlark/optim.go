@@ -59,10 +59,10 @@ func newOptimizer(t *star.Thread, info *optim.Info, args star.Tuple, kwargs []st
 	var params star.Value
 	lr := info.LR
 	rule := info.NewRule()
-	op := "optim." + info.Name
+	op := info.Name
 	if len(args) > 2 {
 		return nil, &core.Error{Op: op, Msg: fmt.Sprintf("got %d arguments by position, want params and lr", len(args)),
-			Hint: "the others go by name: " + op + "(params, lr=" + star.Float(lr).String() + ")"}
+			Hint: "the others go by name: optim." + op + "(params, lr=" + star.Float(lr).String() + ")"}
 	}
 	for i, arg := range args {
 		kwargs = append(kwargs, star.Tuple{star.String([]string{"params", "lr"}[i]), arg})
@@ -88,13 +88,13 @@ func newOptimizer(t *star.Thread, info *optim.Info, args star.Tuple, kwargs []st
 		}
 	}
 	if params == nil {
-		return nil, &core.Error{Op: op, Msg: "got no params", Hint: "as in: " + op + "([w, b])"}
+		return nil, &core.Error{Op: op, Msg: "got no params", Hint: "as in: optim." + op + "([w, b])"}
 	}
 	groups, err := groupsOf(op, info, rule, params)
 	if err != nil {
 		return nil, err
 	}
-	return &optimizer{optim.New(interpOf(t).env, info.Name, lr, groups)}, nil
+	return &optimizer{optim.New(interpOf(t).env, op, lr, groups)}, nil
 }
 
 // groupsOf reads params: a list of dicts that have params is one of groups, anything else is one group.

@@ -31,7 +31,7 @@ func paramsOf(op string, v star.Value, prefix string) ([]optim.Param, error) {
 		return nil, err
 	}
 	if len(w.list) == 0 {
-		return nil, &core.Error{Op: op, Msg: "found no variable in params, " + brief(star.String(v.Type())),
+		return nil, &core.Error{Op: op, Msg: "found no variable in params, a " + v.Type(),
 			Hint: "variables are: w = variable(w)"}
 	}
 	return w.list, nil
@@ -50,7 +50,7 @@ func (w *paramWalk) visit(v star.Value, name string, depth int) error {
 	}
 	switch v := v.(type) {
 	case Tensor:
-		return w.tensor(v, name)
+		w.tensor(v, name)
 	case *star.Dict:
 		for _, item := range v.Items() {
 			if err := w.visit(item[1], within(text(item[0])), depth+1); err != nil {
@@ -80,21 +80,14 @@ func (w *paramWalk) visit(v star.Value, name string, depth int) error {
 	return nil
 }
 
-func (w *paramWalk) tensor(x Tensor, name string) error {
+func (w *paramWalk) tensor(x Tensor, name string) {
 	if name == "" {
 		name = "param"
 	}
-	v := x.Variable()
-	switch {
-	case x.Closed():
-		return &core.Error{Op: w.op, Msg: fmt.Sprintf("%q, %s", name, x.Tensor.String())}
-	case v == nil:
-		return &core.Error{Op: w.op, Msg: fmt.Sprintf("%q, %s, is no variable", name, x.Shape()),
-			Hint: "make it one before it is used: w = variable(w)"}
-	case w.seen[v]:
-		return nil
+	v := x.Variable() // nil if it is none, which grad/optim refuses
+	if v != nil && w.seen[v] {
+		return
 	}
 	w.seen[v] = true
 	w.list = append(w.list, optim.Param{Name: name, Value: x.Tensor})
-	return nil
 }

@@ -62,7 +62,7 @@ func (s *schedule) CallInternal(_ *star.Thread, args star.Tuple, kwargs []star.T
 }
 
 func newSchedule(info *optim.Info, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	op := "schedule." + info.Name
+	op := info.Name
 	s := info.NewSchedule()
 	given := map[string]bool{}
 	set := func(name string, v star.Value) error {
@@ -74,7 +74,7 @@ func newSchedule(info *optim.Info, args star.Tuple, kwargs []star.Tuple) (star.V
 	}
 	if len(args) > len(info.Fields) {
 		return nil, &core.Error{Op: op, Msg: fmt.Sprintf("got %d arguments, want at most %d", len(args), len(info.Fields)),
-			Hint: "it is: " + op + "(" + info.Usage() + ")"}
+			Hint: "it is: schedule." + op + "(" + info.Usage() + ")"}
 	}
 	for i, arg := range args {
 		if err := set(info.Fields[i].Name, arg); err != nil {
@@ -88,7 +88,7 @@ func newSchedule(info *optim.Info, args star.Tuple, kwargs []star.Tuple) (star.V
 	}
 	for _, f := range info.Fields {
 		if f.Required && !given[f.Name] {
-			return nil, &core.Error{Op: op, Msg: "got no " + f.Name, Hint: "it is: " + op + "(" + info.Usage() + ")"}
+			return nil, &core.Error{Op: op, Msg: "got no " + f.Name, Hint: "it is: schedule." + op + "(" + info.Usage() + ")"}
 		}
 	}
 	optim.CheckSchedule(op, s)

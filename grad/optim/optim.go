@@ -105,7 +105,7 @@ func New(env *core.Env, name string, lr float64, groups []Group) *Optimizer {
 		if g.Own != nil {
 			c.atLeast0("lr", *g.Own)
 		}
-		c.panics(g.Name)
+		c.panics(name)
 		for _, p := range g.Params {
 			mustBeVariable(name, p, env)
 			v := p.Value.Variable()
@@ -116,7 +116,7 @@ func New(env *core.Env, name string, lr float64, groups []Group) *Optimizer {
 			seen[v], names[p.Name] = p.Name, true
 			if r, ok := g.Rule.(picky); ok {
 				if msg, hint := r.refuse(&p); msg != "" {
-					panic(&core.Error{Op: g.Name, Msg: msg, Hint: hint})
+					panic(&core.Error{Op: name, Msg: msg, Hint: hint})
 				}
 			}
 			o.params = append(o.params, &held{Param: p, index: len(o.params), group: g})
