@@ -80,6 +80,12 @@ func bound(dt dtype.Type) float64 {
 }
 
 func floats(t *core.Tensor) (list []float64) {
+	if t.DType() == dtype.F32 {
+		for _, v := range t.Float32s() {
+			list = append(list, float64(v))
+		}
+		return list
+	}
 	for _, v := range t.Values() {
 		list = append(list, v.(float64))
 	}
@@ -197,7 +203,7 @@ func setGrad(env *core.Env, p *core.Tensor, values []float64) {
 
 // TestGoldens follows the trajectories of SGD, Adam, AdamW, Muon and APOLLO, and what they remember.
 func TestGoldens(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
+	files, err := filepath.Glob("testdata/*_*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
