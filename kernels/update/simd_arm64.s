@@ -156,20 +156,20 @@ loop:
 	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
 	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
 	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F3
 	WORD $0x6e3bdc21 // FMUL V1, V1, V27 of 4-byte lanes
-	WORD $0x6e3adc43 // FMUL V3, V2, V26 of 4-byte lanes
-	WORD $0x4e23d423 // FADD V3, V1, V3 of 4-byte lanes
-	FMOVQ F3, 0(R2)
-	FMOVQ 0(R3), F1
-	WORD $0x6e39dc21 // FMUL V1, V1, V25 of 4-byte lanes
+	WORD $0x6e3adc44 // FMUL V4, V2, V26 of 4-byte lanes
+	WORD $0x4e24d424 // FADD V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 0(R2)
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
 	WORD $0x6e22dc42 // FMUL V2, V2, V2 of 4-byte lanes
 	WORD $0x6e38dc42 // FMUL V2, V2, V24 of 4-byte lanes
-	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d462 // FADD V2, V3, V2 of 4-byte lanes
 	FMOVQ F2, 0(R3)
 	WORD $0x6ea1f842 // FSQRT V2, V2, V0 of 4-byte lanes
 	WORD $0x6e37dc42 // FMUL V2, V2, V23 of 4-byte lanes
 	WORD $0x4e36d442 // FADD V2, V2, V22 of 4-byte lanes
-	WORD $0x6e22fc62 // FDIV V2, V3, V2 of 4-byte lanes
+	WORD $0x6e22fc82 // FDIV V2, V4, V2 of 4-byte lanes
 	WORD $0x6e35dc42 // FMUL V2, V2, V21 of 4-byte lanes
 	WORD $0x4ea2d402 // FSUB V2, V0, V2 of 4-byte lanes
 	FMOVQ F2, 0(R0)
@@ -224,27 +224,27 @@ loop:
 	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
 	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
 	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F3
 	WORD $0x6e3bdc21 // FMUL V1, V1, V27 of 4-byte lanes
-	WORD $0x6e3adc43 // FMUL V3, V2, V26 of 4-byte lanes
-	WORD $0x4e23d423 // FADD V3, V1, V3 of 4-byte lanes
-	FMOVQ F3, 0(R2)
-	FMOVQ 0(R3), F1
-	WORD $0x6e39dc21 // FMUL V1, V1, V25 of 4-byte lanes
+	WORD $0x6e3adc44 // FMUL V4, V2, V26 of 4-byte lanes
+	WORD $0x4e24d424 // FADD V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 0(R2)
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
 	WORD $0x6e22dc42 // FMUL V2, V2, V2 of 4-byte lanes
 	WORD $0x6e38dc42 // FMUL V2, V2, V24 of 4-byte lanes
-	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d462 // FADD V2, V3, V2 of 4-byte lanes
 	FMOVQ F2, 0(R3)
-	FMOVQ 0(R4), F1
-	WORD $0x6e22e424 // FCMGE V4, V1, V2 of 4-byte lanes
-	WORD $0x6e621c24 // BSL V4, V1, V2 of 4-byte lanes
-	FMOVQ F4, 0(R4)
-	WORD $0x6ea1f884 // FSQRT V4, V4, V0 of 4-byte lanes
-	WORD $0x6e37dc84 // FMUL V4, V4, V23 of 4-byte lanes
-	WORD $0x4e36d484 // FADD V4, V4, V22 of 4-byte lanes
-	WORD $0x6e24fc64 // FDIV V4, V3, V4 of 4-byte lanes
-	WORD $0x6e35dc84 // FMUL V4, V4, V21 of 4-byte lanes
-	WORD $0x4ea4d404 // FSUB V4, V0, V4 of 4-byte lanes
-	FMOVQ F4, 0(R0)
+	FMOVQ 0(R4), F3
+	WORD $0x6e22e461 // FCMGE V1, V3, V2 of 4-byte lanes
+	WORD $0x6e621c61 // BSL V1, V3, V2 of 4-byte lanes
+	FMOVQ F1, 0(R4)
+	WORD $0x6ea1f821 // FSQRT V1, V1, V0 of 4-byte lanes
+	WORD $0x6e37dc21 // FMUL V1, V1, V23 of 4-byte lanes
+	WORD $0x4e36d421 // FADD V1, V1, V22 of 4-byte lanes
+	WORD $0x6e21fc81 // FDIV V1, V4, V1 of 4-byte lanes
+	WORD $0x6e35dc21 // FMUL V1, V1, V21 of 4-byte lanes
+	WORD $0x4ea1d401 // FSUB V1, V0, V1 of 4-byte lanes
+	FMOVQ F1, 0(R0)
 	ADD $16, R0
 	ADD $16, R1
 	ADD $16, R2
@@ -465,20 +465,20 @@ loop:
 	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
 	WORD $0x6e7cdc00 // FMUL V0, V0, V28 of 8-byte lanes
 	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F3
 	WORD $0x6e7bdc21 // FMUL V1, V1, V27 of 8-byte lanes
-	WORD $0x6e7adc43 // FMUL V3, V2, V26 of 8-byte lanes
-	WORD $0x4e63d423 // FADD V3, V1, V3 of 8-byte lanes
-	FMOVQ F3, 0(R2)
-	FMOVQ 0(R3), F1
-	WORD $0x6e79dc21 // FMUL V1, V1, V25 of 8-byte lanes
+	WORD $0x6e7adc44 // FMUL V4, V2, V26 of 8-byte lanes
+	WORD $0x4e64d424 // FADD V4, V1, V4 of 8-byte lanes
+	FMOVQ F4, 0(R2)
+	WORD $0x6e79dc63 // FMUL V3, V3, V25 of 8-byte lanes
 	WORD $0x6e62dc42 // FMUL V2, V2, V2 of 8-byte lanes
 	WORD $0x6e78dc42 // FMUL V2, V2, V24 of 8-byte lanes
-	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d462 // FADD V2, V3, V2 of 8-byte lanes
 	FMOVQ F2, 0(R3)
 	WORD $0x6ee1f842 // FSQRT V2, V2, V0 of 8-byte lanes
 	WORD $0x6e77dc42 // FMUL V2, V2, V23 of 8-byte lanes
 	WORD $0x4e76d442 // FADD V2, V2, V22 of 8-byte lanes
-	WORD $0x6e62fc62 // FDIV V2, V3, V2 of 8-byte lanes
+	WORD $0x6e62fc82 // FDIV V2, V4, V2 of 8-byte lanes
 	WORD $0x6e75dc42 // FMUL V2, V2, V21 of 8-byte lanes
 	WORD $0x4ee2d402 // FSUB V2, V0, V2 of 8-byte lanes
 	FMOVQ F2, 0(R0)
@@ -533,27 +533,27 @@ loop:
 	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
 	WORD $0x6e7cdc00 // FMUL V0, V0, V28 of 8-byte lanes
 	FMOVQ 0(R2), F1
+	FMOVQ 0(R3), F3
 	WORD $0x6e7bdc21 // FMUL V1, V1, V27 of 8-byte lanes
-	WORD $0x6e7adc43 // FMUL V3, V2, V26 of 8-byte lanes
-	WORD $0x4e63d423 // FADD V3, V1, V3 of 8-byte lanes
-	FMOVQ F3, 0(R2)
-	FMOVQ 0(R3), F1
-	WORD $0x6e79dc21 // FMUL V1, V1, V25 of 8-byte lanes
+	WORD $0x6e7adc44 // FMUL V4, V2, V26 of 8-byte lanes
+	WORD $0x4e64d424 // FADD V4, V1, V4 of 8-byte lanes
+	FMOVQ F4, 0(R2)
+	WORD $0x6e79dc63 // FMUL V3, V3, V25 of 8-byte lanes
 	WORD $0x6e62dc42 // FMUL V2, V2, V2 of 8-byte lanes
 	WORD $0x6e78dc42 // FMUL V2, V2, V24 of 8-byte lanes
-	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d462 // FADD V2, V3, V2 of 8-byte lanes
 	FMOVQ F2, 0(R3)
-	FMOVQ 0(R4), F1
-	WORD $0x6e62e424 // FCMGE V4, V1, V2 of 8-byte lanes
-	WORD $0x6e621c24 // BSL V4, V1, V2 of 8-byte lanes
-	FMOVQ F4, 0(R4)
-	WORD $0x6ee1f884 // FSQRT V4, V4, V0 of 8-byte lanes
-	WORD $0x6e77dc84 // FMUL V4, V4, V23 of 8-byte lanes
-	WORD $0x4e76d484 // FADD V4, V4, V22 of 8-byte lanes
-	WORD $0x6e64fc64 // FDIV V4, V3, V4 of 8-byte lanes
-	WORD $0x6e75dc84 // FMUL V4, V4, V21 of 8-byte lanes
-	WORD $0x4ee4d404 // FSUB V4, V0, V4 of 8-byte lanes
-	FMOVQ F4, 0(R0)
+	FMOVQ 0(R4), F3
+	WORD $0x6e62e461 // FCMGE V1, V3, V2 of 8-byte lanes
+	WORD $0x6e621c61 // BSL V1, V3, V2 of 8-byte lanes
+	FMOVQ F1, 0(R4)
+	WORD $0x6ee1f821 // FSQRT V1, V1, V0 of 8-byte lanes
+	WORD $0x6e77dc21 // FMUL V1, V1, V23 of 8-byte lanes
+	WORD $0x4e76d421 // FADD V1, V1, V22 of 8-byte lanes
+	WORD $0x6e61fc81 // FDIV V1, V4, V1 of 8-byte lanes
+	WORD $0x6e75dc21 // FMUL V1, V1, V21 of 8-byte lanes
+	WORD $0x4ee1d401 // FSUB V1, V0, V1 of 8-byte lanes
+	FMOVQ F1, 0(R0)
 	ADD $16, R0
 	ADD $16, R1
 	ADD $16, R2

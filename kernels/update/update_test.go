@@ -147,3 +147,26 @@ func TestSteps(t *testing.T) {
 		near("m", m[0], 0.675+0.25*g[0])
 	}
 }
+
+// BenchmarkSteps times every step on 4096 elements, which fit the cache, in every tier; the runs begin at places of the
+// same remainder by 4096, as large tensors do.
+func BenchmarkSteps(b *testing.B) {
+	const n = 4096
+	var runs [5][]float32
+	for i := range runs {
+		runs[i] = make([]float32, n)
+	}
+	c := [10]float32{1, 0.5, 0.25, 0.9, 0.1, 0.9, 0.1, 1, 0.5, 1e-9}
+	for _, tier := range cpu.Tiers() {
+		for _, k := range steps[float32]() {
+			b.Run(fmt.Sprintf("%s/%s", k.name, tier), func(b *testing.B) {
+				restore, _ := cpu.Force(tier)
+				defer restore()
+				b.SetBytes(4 * n)
+				for range b.N {
+					k.f(runs, c)
+				}
+			})
+		}
+	}
+}

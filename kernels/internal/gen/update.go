@@ -70,9 +70,11 @@ func (b *body) moments() (p, m, v val) {
 	p = b.load(0)
 	x := b.slope(p, b.load(1))
 	p = b.times(p, b.scalar("decay"))
-	m = b.plus(b.times(b.load(2), b.scalar("b1")), b.times(x, b.scalar("c1")))
+	m = b.load(2)
+	v = b.load(3) // before the first store: the runs may lie so that the processor waits for one
+	m = b.plus(b.times(m, b.scalar("b1")), b.times(x, b.scalar("c1")))
 	b.store(2, m)
-	v = b.plus(b.times(b.load(3), b.scalar("b2")), b.times(b.times(x, x), b.scalar("c2")))
+	v = b.plus(b.times(v, b.scalar("b2")), b.times(b.times(x, x), b.scalar("c2")))
 	b.store(3, v)
 	return p, m, v
 }
