@@ -78,8 +78,8 @@ func (t *Tensor) Packed(axes Axes) *Tensor {
 	return t
 }
 
-// Reshape is a tensor of other axes over the bytes of t, which is dense, in the same order; as many elements. It belongs
-// to the innermost open scope.
+// Reshape is a tensor of other axes over the bytes of t, which is dense, in the same order; as many elements. It
+// belongs to the innermost open scope.
 func (t *Tensor) Reshape(axes Axes, sizes ...int) *Tensor {
 	v := newTensor(t.env, t.dtype, axes)
 	copy(v.sizes, sizes)

@@ -85,8 +85,8 @@ func emaSwap(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	return star.None, nil
 }
 
-// emaAveraged is e.averaged(fn, *args, **kwargs): calls fn with the averages in the place of the weights, puts these back
-// and returns what fn returned.
+// emaAveraged is e.averaged(fn, *args, **kwargs): calls fn with the averages in the place of the weights, puts these
+// back and returns what fn returned.
 func emaAveraged(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	if len(args) == 0 {

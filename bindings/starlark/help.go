@@ -217,7 +217,8 @@ type builtinDoc struct {
 }
 
 // builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …
-var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(\w)\.)?((?:\w+\.)?\w+)\(.*(?:\n//.*)*)\n(?:func |\tnames\[)`)
+var builtinComment = regexp.MustCompile(
+	`(?m)^\t?// \w+ is ((?:(\w)\.)?((?:\w+\.)?\w+)\(.*(?:\n//.*)*)\n(?:func |\tnames\[)`)
 
 // builtinDocs reads the documentation of this package's builtins now, never at start.
 func builtinDocs() []builtinDoc {

@@ -233,7 +233,8 @@ func wrongHyper(op, name string, v star.Value, want string) error {
 func hyperFloat(op, name string, v star.Value) (float64, error) {
 	x, ok := star.AsFloat(v)
 	if _, isTensor := v.(Tensor); isTensor {
-		return 0, &core.Error{Op: op, Msg: name + ": got a tensor, want a number", Hint: "its value is: " + name + ".item()"}
+		return 0, &core.Error{Op: op, Msg: name + ": got a tensor, want a number",
+			Hint: "its value is: " + name + ".item()"}
 	}
 	if !ok || math.IsNaN(x) {
 		return 0, wrongHyper(op, name, v, "a number")
@@ -303,9 +304,9 @@ func (o *optimizer) SetField(name string, v star.Value) (err error) {
 	return err
 }
 
-// optimizerStep is o.step(lr=None): every parameter that has a gradient changes by the rule of the optimizer o; one that
-// has none stays. With lr, that is the learning rate from here on: o.step(lr=s(i)) follows a schedule s. All change
-// or, if the memory does not suffice, none; an interrupt takes effect afterwards.
+// optimizerStep is o.step(lr=None): every parameter that has a gradient changes by the rule of the optimizer o; one
+// that has none stays. With lr, that is the learning rate from here on: o.step(lr=s(i)) follows a schedule s. All
+// change or, if the memory does not suffice, none; an interrupt takes effect afterwards.
 func optimizerStep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var lr star.Value = star.None
@@ -326,7 +327,9 @@ func optimizerStep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 
 // optimizerZeroGrad is o.zero_grad(): forgets the gradients of the parameters, so that the next backward begins anew.
 // Without it gradients add up, over several batches for example: backward(loss / n) n times, then o.step().
-func optimizerZeroGrad(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+func optimizerZeroGrad(
+	_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
+) (v star.Value, err error) {
 	defer rescue(&err)
 	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
@@ -335,8 +338,8 @@ func optimizerZeroGrad(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs 
 	return star.None, nil
 }
 
-// clipGradNorm is clip_grad_norm(params, max_norm, norm_type=2.0, error_if_nonfinite=False): multiplies the gradients of
-// the variables in params by max_norm / norm, if the norm of all of them together is above max_norm, and returns the
+// clipGradNorm is clip_grad_norm(params, max_norm, norm_type=2.0, error_if_nonfinite=False): multiplies the gradients
+// of the variables in params by max_norm / norm, if the norm of all of them together is above max_norm, and returns the
 // norm. norm_type may be float("inf"), for the greatest magnitude. A norm that is no finite number is an error if
 // error_if_nonfinite.
 func clipGradNorm(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
@@ -367,8 +370,8 @@ func clipGradNorm(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 	return star.Float(norm), nil
 }
 
-// clipGradValue is clip_grad_value(params, clip_value): bounds every element of the gradients of the variables in params
-// to the range from -clip_value to clip_value.
+// clipGradValue is clip_grad_value(params, clip_value): bounds every element of the gradients of the variables in
+// params to the range from -clip_value to clip_value.
 func clipGradValue(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var params, limit star.Value
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "params", &params, "clip_value", &limit); err != nil {

@@ -73,7 +73,8 @@ func newSchedule(info *optim.Info, args star.Tuple, kwargs []star.Tuple) (star.V
 		return setHyper(op, info, s, name, v)
 	}
 	if len(args) > len(info.Fields) {
-		return nil, &core.Error{Op: op, Msg: fmt.Sprintf("got %d arguments, want at most %d", len(args), len(info.Fields)),
+		return nil, &core.Error{Op: op,
+			Msg:  fmt.Sprintf("got %d arguments, want at most %d", len(args), len(info.Fields)),
 			Hint: "it is: schedule." + op + "(" + info.Usage() + ")"}
 	}
 	for i, arg := range args {
@@ -88,7 +89,8 @@ func newSchedule(info *optim.Info, args star.Tuple, kwargs []star.Tuple) (star.V
 	}
 	for _, f := range info.Fields {
 		if f.Required && !given[f.Name] {
-			return nil, &core.Error{Op: op, Msg: "got no " + f.Name, Hint: "it is: schedule." + op + "(" + info.Usage() + ")"}
+			return nil, &core.Error{Op: op, Msg: "got no " + f.Name,
+				Hint: "it is: schedule." + op + "(" + info.Usage() + ")"}
 		}
 	}
 	optim.CheckSchedule(op, s)

@@ -95,7 +95,8 @@ def work():
 			}
 			// All parameters are alike, so are all their elements where the rule treats them alike.
 			if v, err := it.Eval(context.Background(), "same",
-				"max([(x - w[0]).abs().max().item() for x in w])"); err != nil || rule != "apollo" && v.String() != "0.0" {
+				"max([(x - w[0]).abs().max().item() for x in w])"); err != nil ||
+				rule != "apollo" && v.String() != "0.0" {
 				t.Fatalf("%s: the parameters differ by %v, %v", rule, v, err)
 			}
 		}

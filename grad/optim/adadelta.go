@@ -2,8 +2,8 @@ package optim
 
 import "math"
 
-// Adadelta keeps v = rho · v + (1 - rho) · g² and w = rho · w + (1 - rho) · d², where d = g · √(w + eps) / √(v + eps) is
-// what it subtracts, times lr. weight_decay · p is added to the gradient first.
+// Adadelta keeps v = rho · v + (1 - rho) · g² and w = rho · w + (1 - rho) · d², where d = g · √(w + eps) / √(v + eps)
+// is what it subtracts, times lr. weight_decay · p is added to the gradient first.
 //
 // As torch.optim.Adadelta; Zeiler, ADADELTA: an adaptive learning rate method (2012). Remembers twice as much as the
 // parameters.

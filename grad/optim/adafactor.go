@@ -7,11 +7,11 @@ import (
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
-// Adafactor keeps, of the squares of a matrix's gradient, the averages of rows and of columns only: with
-// f = n ^ beta2_decay in step n, average += f · (mean - average), and their product over the mean of the rows stands for
-// v. The update g / √v is divided by its root mean square, if that is above clipping, and goes in with
-// min(lr, 1/√n) · max(eps, root mean square of the parameter). Before, the parameter is multiplied by
-// 1 - lr · weight_decay. maximize climbs instead.
+// Adafactor keeps, of the squares of a matrix's gradient, the averages of rows and of columns only: with f = n ^
+// beta2_decay in step n, average += f · (mean - average), and their product over the mean of the rows stands for v. The
+// update g / √v is divided by its root mean square, if that is above clipping, and goes in with min(lr, 1/√n) ·
+// max(eps, root mean square of the parameter). Before, the parameter is multiplied by 1 - lr · weight_decay. maximize
+// climbs instead.
 //
 // The rows of a tensor with more than two axes are its first, or those that rows lists; of one with one axis, or none,
 // the average is kept as it is. As torch.optim.Adafactor, of matrices; Shazeer and Stern, Adafactor: adaptive learning

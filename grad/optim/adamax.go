@@ -29,8 +29,8 @@ func (a *Adamax) step(u *update) {
 }
 
 func adamax[T float32 | float64](a *Adamax, lr float64) func(int, [][]T) {
-	s, l2, b1, c1, b2, eps, rate := T(sign(a.Maximize)), T(a.WeightDecay), T(a.Betas[0]), T(1-a.Betas[0]), T(a.Betas[1]),
-		T(a.Eps), T(lr)
+	s, l2, b1, c1 := T(sign(a.Maximize)), T(a.WeightDecay), T(a.Betas[0]), T(1-a.Betas[0])
+	b2, eps, rate := T(a.Betas[1]), T(a.Eps), T(lr)
 	return func(_ int, xs [][]T) {
 		p, m, most := xs[0], xs[1], xs[2]
 		for i, x := range xs[3] {

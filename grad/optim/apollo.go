@@ -11,8 +11,8 @@ import (
 // matrix, R = G·Pᵀ, or Pᵀ·G if the matrix is wider than high; Adam's averages are kept of R alone. How much Adam would
 // scale R says how the gradient is scaled: each channel for itself (scale_type "channel", a channel being a row, of a
 // wide matrix a column) or as a whole ("tensor"), then by √scale. The norm of that may grow by 1 % a step at most
-// (limiter). After the step the parameter is multiplied by 1 - lr · weight_decay. A new P is drawn every update_proj_gap
-// steps, from seed and the place of the parameter.
+// (limiter). After the step the parameter is multiplied by 1 - lr · weight_decay. A new P is drawn every
+// update_proj_gap steps, from seed and the place of the parameter.
 //
 // Parameters with one axis, or none, change as by AdamW whose eps is added to √v before v is corrected. The rows of a
 // tensor with more than two axes are its first, or those that rows lists. optim.apollo(..., rank=1, scale=128,

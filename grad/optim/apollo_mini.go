@@ -18,7 +18,8 @@ var _ = declareRule[APOLLOMini]("apollo_mini", 0.01)
 
 func (a *APOLLOMini) whole() *APOLLO {
 	return &APOLLO{Rank: 1, UpdateProjGap: a.UpdateProjGap, Scale: a.Scale, ScaleType: "tensor", Betas: a.Betas,
-		Eps: a.Eps, WeightDecay: a.WeightDecay, Limiter: a.Limiter, ScaleFront: a.ScaleFront, Seed: a.Seed, Rows: a.Rows}
+		Eps: a.Eps, WeightDecay: a.WeightDecay, Limiter: a.Limiter, ScaleFront: a.ScaleFront, Seed: a.Seed,
+		Rows: a.Rows}
 }
 
 func (a *APOLLOMini) check(c *checks)       { a.whole().check(c) }

@@ -21,8 +21,8 @@ func gpt2() (sizes [][]int) {
 	return sizes
 }
 
-// BenchmarkBandwidth times a step of 124 million f32 parameters and, in turn with it, the plain passes that say what the
-// memory gives: copying, the triad z = x + 3y, and y = 3y in place, whose lines are read anyway, as those of a step
+// BenchmarkBandwidth times a step of 124 million f32 parameters and, in turn with it, the plain passes that say what
+// the memory gives: copying, the triad z = x + 3y, and y = 3y in place, whose lines are read anyway, as those of a step
 // are; all in the same chunks on the same workers. It prints the bytes read and written a second, of the steps and of
 // the fastest plain pass before and after, and the ratio; medians.
 //

@@ -17,7 +17,8 @@ import (
 func ClipNorm(env *core.Env, params []Param, limit, order float64, strict bool) float64 {
 	const op = "clip_grad_norm"
 	if !(order > 0) || !(limit >= 0) {
-		panic(&core.Error{Op: op, Msg: fmt.Sprintf("got max_norm %v and norm_type %v, want numbers above 0", limit, order),
+		panic(&core.Error{Op: op,
+			Msg:  fmt.Sprintf("got max_norm %v and norm_type %v, want numbers above 0", limit, order),
 			Hint: "as in: clip_grad_norm(params, 1.0)"})
 	}
 	grads := gradients(op, env, params)

@@ -67,7 +67,8 @@ func (a *EMA) Swapped() bool { return a.swapped }
 // Update takes in the parameters as they are.
 func (a *EMA) Update() {
 	if a.swapped {
-		panic(&core.Error{Op: "update", Msg: "the parameters are the averages now", Hint: "put them back first: e.swap()"})
+		panic(&core.Error{Op: "update", Msg: "the parameters are the averages now",
+			Hint: "put them back first: e.swap()"})
 	}
 	a.mustHave("update")
 	if a.env.IsShapeOnly() {

@@ -346,10 +346,11 @@ func (p *tracedProblem) loss(env *core.Env, w, c *core.Tensor) *core.Tensor {
 
 // tracedSchedules are PyTorch's schedules of the traces.
 var tracedSchedules = map[string]Schedule{
-	"cosine":          &Cosine{LR: 0.1, Steps: 10, MinLR: 0.001},
-	"step":            &Stairs{LR: 0.1, Every: 3, Gamma: 0.5},
-	"exponential":     &Stairs{LR: 0.1, Every: 1, Gamma: 0.9},
-	"onecycle":        &OneCycle{LR: 0.1, Steps: 15, PctStart: 0.3, DivFactor: 25, FinalDivFactor: 1e4, Shape: "cosine"},
+	"cosine":      &Cosine{LR: 0.1, Steps: 10, MinLR: 0.001},
+	"step":        &Stairs{LR: 0.1, Every: 3, Gamma: 0.5},
+	"exponential": &Stairs{LR: 0.1, Every: 1, Gamma: 0.9},
+	"onecycle": &OneCycle{LR: 0.1, Steps: 15, PctStart: 0.3, DivFactor: 25, FinalDivFactor: 1e4,
+		Shape: "cosine"},
 	"linear":          &Constant{LR: 0.1, Warmup: 5, Start: 0.1},
 	"cosine_restarts": &CosineRestarts{LR: 0.1, Period: 4, Factor: 2},
 	"polynomial":      &Polynomial{LR: 0.1, Steps: 10, Power: 2},
@@ -457,7 +458,8 @@ func (run *trace) follow(t *testing.T, problem *tracedProblem, name, after strin
 			near(t, "lr", []float64{o.LR()}, []float64{want.LR}, 1e-15)
 		}
 		if after == "sched:onecycle" {
-			x := &OneCycle{LR: 0.1, Steps: 15, PctStart: 0.3, DivFactor: math.Inf(1), FinalDivFactor: 1, Shape: "cosine"}
+			x := &OneCycle{LR: 0.1, Steps: 15, PctStart: 0.3, DivFactor: math.Inf(1), FinalDivFactor: 1,
+				Shape: "cosine"}
 			r.(*SGD).Momentum = 0.95 - x.At(i)
 		}
 		o.ZeroGrad()

@@ -3,8 +3,8 @@ package optim
 import kernel "github.com/fucina-go/fucina/kernels/update"
 
 // Lion changes every element by lr, in the direction of sign(β₁·m + (1 - β₁)·g), after the parameter was multiplied by
-// 1 - lr · weight_decay; then m = β₂·m + (1 - β₂)·g. Its learning rate is 3 to 10 times smaller than AdamW's, its weight
-// decay as much larger. maximize climbs instead.
+// 1 - lr · weight_decay; then m = β₂·m + (1 - β₂)·g. Its learning rate is 3 to 10 times smaller than AdamW's, its
+// weight decay as much larger. maximize climbs instead.
 //
 // Chen and others, Symbolic discovery of optimization algorithms (2023). Remembers as much as the parameters.
 type Lion struct {

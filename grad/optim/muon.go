@@ -104,8 +104,8 @@ func (a *Muon) orthogonal(u *update, m *core.Tensor, tall bool) *core.Tensor {
 	u.over(1, quotient[float32](size), quotient[float64](size), x, m)
 	for range a.NSSteps {
 		s := u.env.Open()
-		gram := x.Dot(x.Rename(short, "other"), long)                                     // [short, other]
-		square := gram.Dot(gram.Rename(short, "third"), "other").Rename("third", "other") // gram is symmetric, to the bit
+		gram := x.Dot(x.Rename(short, "other"), long) // [short, other]; symmetric, to the bit
+		square := gram.Dot(gram.Rename(short, "third"), "other").Rename("third", "other")
 		u.combine(square, gram, square, nsB, nsC)
 		u.combine(x, x, square.Dot(x.Rename(short, "other"), "other"), nsA, 1)
 		s.Close()

@@ -2,8 +2,8 @@ package optim
 
 import "math"
 
-// NAdam is Adam with Nesterov's momentum: with μₙ = β₁ · (1 - ½ · 0.96 ^ (n · momentum_decay)) and their product π,
-// p -= lr · ((1 - μₙ) · g / (1 - π) + μₙ₊₁ · m / (1 - π · μₙ₊₁)) / (√v̂ + eps). weight_decay · p is added to the gradient
+// NAdam is Adam with Nesterov's momentum: with μₙ = β₁ · (1 - ½ · 0.96 ^ (n · momentum_decay)) and their product π, p
+// -= lr · ((1 - μₙ) · g / (1 - π) + μₙ₊₁ · m / (1 - π · μₙ₊₁)) / (√v̂ + eps). weight_decay · p is added to the gradient
 // first.
 //
 // As torch.optim.NAdam; Dozat, Incorporating Nesterov momentum into Adam (2016). Remembers twice as much as the

@@ -110,8 +110,9 @@ func New(env *core.Env, name string, lr float64, groups []Group) *Optimizer {
 			mustBeVariable(name, p, env)
 			v := p.Value.Variable()
 			if other, twice := seen[v]; twice || names[p.Name] {
-				panic(&core.Error{Op: name, Msg: fmt.Sprintf("%q, %s, is given twice, first as %q", p.Name, p.Value.Shape(),
-					other), Hint: "leave it in one group"})
+				panic(&core.Error{Op: name,
+					Msg:  fmt.Sprintf("%q, %s, is given twice, first as %q", p.Name, p.Value.Shape(), other),
+					Hint: "leave it in one group"})
 			}
 			seen[v], names[p.Name] = p.Name, true
 			if r, ok := g.Rule.(picky); ok {
@@ -223,7 +224,8 @@ func (o *Optimizer) ready() (todo []task) {
 			continue
 		}
 		if g.Len() != p.Value.Len() {
-			panic(&core.Error{Op: "step", Msg: fmt.Sprintf("the gradient of %q, %s, is %s", p.Name, p.Value.Shape(), g.Shape())})
+			panic(&core.Error{Op: "step",
+				Msg: fmt.Sprintf("the gradient of %q, %s, is %s", p.Name, p.Value.Shape(), g.Shape())})
 		}
 		t := task{held: p, grad: g.Packed(p.Value.Axes())}
 		if o.env.IsShapeOnly() {

@@ -27,14 +27,15 @@ type net struct {
 var shapes = []struct {
 	axes  string
 	sizes []int
-}{{"out in", []int{67, 257}}, {"head head_dim embed", []int{3, 5, 33}}, {"a", []int{17}}, {"", nil}, {"row col", []int{7, 200}}}
+}{{"out in", []int{67, 257}}, {"head head_dim embed", []int{3, 5, 33}}, {"a", []int{17}}, {"", nil},
+	{"row col", []int{7, 200}}}
 
 func newNet(t *testing.T, info *Info, dt dtype.Type, workers int) *net {
 	t.Helper()
 	n := &net{env: core.NewEnv(0, workers)}
 	t.Cleanup(n.env.Close)
-	groups := []Group{{Rule: info.NewRule(), Name: info.Name, Scale: 1}, {Rule: &AdamW{Betas: [2]float64{0.9, 0.95}, Eps: 1e-8},
-		Name: "adamw", Scale: 0.5}}
+	groups := []Group{{Rule: info.NewRule(), Name: info.Name, Scale: 1},
+		{Rule: &AdamW{Betas: [2]float64{0.9, 0.95}, Eps: 1e-8}, Name: "adamw", Scale: 0.5}}
 	if a, ok := groups[0].Rule.(*APOLLO); ok {
 		a.Rank, a.UpdateProjGap = 4, 3
 	}
@@ -115,8 +116,8 @@ func (n *net) setValues(list [][]float64) {
 	}
 }
 
-// TestResume takes 10 steps, a snapshot and 10 more, goes back and takes those again, and once more in another process's
-// stead: the same bits, for every optimizer.
+// TestResume takes 10 steps, a snapshot and 10 more, goes back and takes those again, and once more in another
+// process's stead: the same bits, for every optimizer.
 func TestResume(t *testing.T) {
 	for _, info := range Rules() {
 		for _, dt := range []dtype.Type{dtype.F32, dtype.F64, dtype.BF16} {
@@ -285,11 +286,14 @@ func TestSetStateErrors(t *testing.T) {
 	}{
 		{func(st *grad.State) { delete(st.Values, "lr") }, "lr is <nil>"},
 		{func(st *grad.State) { st.Values["lr"] = "x" }, "lr is x"},
-		{func(st *grad.State) { st.Values["rules"] = []any{"sgd"} }, "the state is of [sgd], want one of [adamw adamw]"},
+		{func(st *grad.State) { st.Values["rules"] = []any{"sgd"} },
+			"the state is of [sgd], want one of [adamw adamw]"},
 		{func(st *grad.State) { st.Values["p0.step"] = int64(-1) }, "p0.step is -1"},
-		{func(st *grad.State) { st.Values["q.step"] = int64(1) }, "the state has q.step, for which there is no parameter"},
+		{func(st *grad.State) { st.Values["q.step"] = int64(1) },
+			"the state has q.step, for which there is no parameter"},
 		{func(st *grad.State) { delete(st.Values, "p0.step") }, "the state has p0.exp_avg, for which"},
-		{func(st *grad.State) { delete(st.Tensors, "p0.exp_avg_sq") }, "the state lacks p0.exp_avg_sq, f32[out=67, in=257]"},
+		{func(st *grad.State) { delete(st.Tensors, "p0.exp_avg_sq") },
+			"the state lacks p0.exp_avg_sq, f32[out=67, in=257]"},
 		{func(st *grad.State) { st.Tensors["p0.exp_avg"] = st.Tensors["p2.exp_avg"] },
 			"p0.exp_avg is f32[a=17], want f32[out=67, in=257]"},
 		{func(st *grad.State) { st.Tensors["p9.exp_avg"] = st.Tensors["p2.exp_avg"] }, "p9.exp_avg, for which"},
@@ -472,10 +476,12 @@ func TestDeclared(t *testing.T) {
 		c.panics(info.Name)
 	}
 	// A schedule is 0 or more and never NaN, at its ends too.
-	for _, s := range []Schedule{&Cosine{LR: 1, Steps: 1}, &Cosine{LR: 1, Steps: 3, Warmup: 3}, &Linear{LR: 1, Steps: 1},
-		&WSD{LR: 1, Steps: 1, Shape: "linear"}, &WSD{LR: 1, Steps: 4, Warmup: 2, Decay: 2, Shape: "sqrt"}, &OneCycle{LR: 1, Steps: 1,
-			PctStart: 0.3, DivFactor: 25, FinalDivFactor: 1e4, Shape: "cosine"}, &OneCycle{LR: 1, Steps: 2, PctStart: 1, DivFactor: 25,
-			FinalDivFactor: 1e4, Shape: "linear"}, &Constant{LR: 1, Warmup: 1}, &Stairs{LR: 1, Every: 1, Gamma: 0.5},
+	for _, s := range []Schedule{&Cosine{LR: 1, Steps: 1}, &Cosine{LR: 1, Steps: 3, Warmup: 3},
+		&Linear{LR: 1, Steps: 1},
+		&WSD{LR: 1, Steps: 1, Shape: "linear"}, &WSD{LR: 1, Steps: 4, Warmup: 2, Decay: 2, Shape: "sqrt"},
+		&OneCycle{LR: 1, Steps: 1, PctStart: 0.3, DivFactor: 25, FinalDivFactor: 1e4, Shape: "cosine"},
+		&OneCycle{LR: 1, Steps: 2, PctStart: 1, DivFactor: 25, FinalDivFactor: 1e4, Shape: "linear"},
+		&Constant{LR: 1, Warmup: 1}, &Stairs{LR: 1, Every: 1, Gamma: 0.5},
 		&CosineRestarts{LR: 1, Period: 1, Factor: 1}, &CosineRestarts{LR: 1, Period: 1, Factor: 1000},
 		&Polynomial{LR: 1, Steps: 1, Power: 1}} {
 		CheckSchedule("s", s)

@@ -18,7 +18,8 @@ var _ = declareRule[Rprop]("rprop", 0.01)
 
 func (a *Rprop) check(c *checks) {
 	c.want(a.Etas[0] > 0 && a.Etas[0] < 1 && a.Etas[1] > 1, "etas", a.Etas, "a number between 0 and 1 and one above 1")
-	c.want(a.StepSizes[0] >= 0 && a.StepSizes[1] >= a.StepSizes[0], "step_sizes", a.StepSizes, "the least and the greatest")
+	c.want(a.StepSizes[0] >= 0 && a.StepSizes[1] >= a.StepSizes[0], "step_sizes", a.StepSizes,
+		"the least and the greatest")
 }
 
 func (a *Rprop) slots(*Param) []slot { return like("prev", "step_size") }

@@ -2,8 +2,9 @@ package optim
 
 import "math"
 
-// WSD warms up, stays and decays: it rises linearly, lr · (step + 1) / (warmup + 1) before step warmup, stays at lr, and
-// falls to min_lr over the last decay of all steps, linearly, as half a cosine wave, or by 1 - √progress (shape "sqrt").
+// WSD warms up, stays and decays: it rises linearly, lr · (step + 1) / (warmup + 1) before step warmup, stays at lr,
+// and falls to min_lr over the last decay of all steps, linearly, as half a cosine wave, or by 1 - √progress (shape
+// "sqrt").
 //
 // Hu and others, MiniCPM (2024); Hägele and others, Scaling laws and compute-optimal training beyond fixed training
 // durations (2024), for the shape "sqrt".

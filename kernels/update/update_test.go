@@ -107,7 +107,8 @@ func compare[T Float](t *testing.T, what string, tier cpu.Tier, k step[T], in [5
 // TestSteps compares the steps with their formulas, written out once more in float64.
 func TestSteps(t *testing.T) {
 	p, g, m, v, top := []float64{0.5}, []float64{-0.25}, []float64{0.1}, []float64{0.04}, []float64{0.09}
-	a := Adam[float64]{Sign: -1, L2: 0.1, Decay: 0.99, B1: 0.9, C1: 0.1, B2: 0.8, C2: 0.2, Root: 2, Eps: 0.01, Rate: 0.3}
+	a := Adam[float64]{Sign: -1, L2: 0.1, Decay: 0.99, B1: 0.9, C1: 0.1, B2: 0.8, C2: 0.2, Root: 2, Eps: 0.01,
+		Rate: 0.3}
 	x := 0.25 + 0.05
 	wantM, wantV := 0.9*0.1+0.1*x, 0.8*0.04+0.2*x*x
 	near := func(what string, got, want float64) {

@@ -49,8 +49,8 @@ func (s *source) steps(elem int) {
 			b.store(4, top)
 			b.descent(p, m, top)
 		})
-	write("lion", "sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2", "p, grad, m",
-		"sign, decay, b1, c1, b2, c2, rate", func(b *body) {
+	write("lion", "sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2",
+		"p, grad, m", "sign, decay, b1, c1, b2, c2, rate", func(b *body) {
 			x, m := b.times(b.load(1), b.scalar("sign")), b.load(2)
 			c := b.plus(b.times(m, b.scalar("b1")), b.times(x, b.scalar("c1")))
 			b.store(2, b.plus(b.times(m, b.scalar("b2")), b.times(x, b.scalar("c2"))))
