@@ -297,9 +297,9 @@ func (o *optimizer) SetField(name string, v star.Value) (err error) {
 	if name != "lr" {
 		return star.NoSuchAttrError(fmt.Sprintf("an optimizer has no .%s to set; lr is: opt.lr = 3e-4", name))
 	}
-	lr, err := hyperFloat(o.Name(), name, v)
+	lr, err := hyperFloat(name, name, v)
 	if err == nil {
-		o.SetLR(lr)
+		o.SetLR(name, lr)
 	}
 	return err
 }
@@ -319,7 +319,7 @@ func optimizerStep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 		if err != nil {
 			return nil, err
 		}
-		o.SetLR(x)
+		o.SetLR(b.Name(), x)
 	}
 	o.Step()
 	return star.None, nil

@@ -454,7 +454,7 @@ func (run *trace) follow(t *testing.T, problem *tracedProblem, name, after strin
 			break // PyTorch's rises again, ours stays at min_lr
 		}
 		if schedule != nil {
-			o.SetLR(schedule.At(i))
+			o.SetLR("step", schedule.At(i))
 			near(t, "lr", []float64{o.LR()}, []float64{want.LR}, 1e-15)
 		}
 		if after == "sched:onecycle" {

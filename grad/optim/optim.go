@@ -94,7 +94,7 @@ type held struct {
 // to another Env.
 func New(env *core.Env, name string, lr float64, groups []Group) *Optimizer {
 	o := &Optimizer{name: name, env: env, groups: groups}
-	o.SetLR(lr)
+	o.SetLR(name, lr)
 	seen := map[*core.Variable]string{}
 	names := map[string]bool{}
 	for k := range groups {
@@ -156,10 +156,10 @@ func (o *Optimizer) Params() []Param {
 // LR is the learning rate of the groups that have none of their own.
 func (o *Optimizer) LR() float64 { return o.lr }
 
-// SetLR changes the learning rate.
-func (o *Optimizer) SetLR(lr float64) {
+// SetLR changes the learning rate; op is what asks for it, for messages.
+func (o *Optimizer) SetLR(op string, lr float64) {
 	if !(lr >= 0) || math.IsInf(lr, 1) {
-		panic(&core.Error{Op: o.name, Msg: fmt.Sprintf("the learning rate is %v, want a number of at least 0", lr),
+		panic(&core.Error{Op: op, Msg: fmt.Sprintf("the learning rate is %v, want a number of at least 0", lr),
 			Hint: "as in: opt.step(lr=3e-4)"})
 	}
 	o.lr = lr
