@@ -21,12 +21,13 @@ type paramWalk struct {
 	op   string
 	list []optim.Param
 	seen map[*core.Variable]bool
+	been map[any]bool // containers, by identity: one may be in many places, and in itself
 }
 
 // paramsOf is the parameters that v leads to. Their names are made of keys, fields and places, as in blocks.0.w_q,
 // behind prefix.
 func paramsOf(op string, v star.Value, prefix string) ([]optim.Param, error) {
-	w := paramWalk{op: op, seen: map[*core.Variable]bool{}}
+	w := paramWalk{op: op, seen: map[*core.Variable]bool{}, been: map[any]bool{}}
 	if err := w.visit(v, prefix, 0); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,10 @@ func paramsOf(op string, v star.Value, prefix string) ([]optim.Param, error) {
 func (w *paramWalk) visit(v star.Value, name string, depth int) error {
 	if depth > maxParamDepth {
 		return &core.Error{Op: w.op, Msg: fmt.Sprintf("params are nested more than %d deep", maxParamDepth),
-			Hint: "does a list contain itself?"}
+			Hint: "give the inner ones"}
+	}
+	if w.again(v) {
+		return nil
 	}
 	within := func(key string) string {
 		if name == "" {
@@ -67,17 +71,33 @@ func (w *paramWalk) visit(v star.Value, name string, depth int) error {
 				return err
 			}
 		}
-	case star.Indexable:
-		if _, isText := v.(star.String); isText {
-			return nil
-		}
-		for i := range v.Len() {
-			if err := w.visit(v.Index(i), within(strconv.Itoa(i)), depth+1); err != nil {
+	case *star.List, star.Tuple:
+		list := v.(star.Indexable)
+		for i := range list.Len() {
+			if err := w.visit(list.Index(i), within(strconv.Itoa(i)), depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// again tells whether v is a container that was met before.
+func (w *paramWalk) again(v star.Value) bool {
+	var key any
+	switch v := v.(type) {
+	case *star.List, *star.Dict, *starlarkstruct.Struct:
+		key = v
+	case star.Tuple:
+		if len(v) > 0 {
+			key = &v[0]
+		}
+	}
+	if key == nil || w.been[key] {
+		return key != nil
+	}
+	w.been[key] = true
+	return false
 }
 
 func (w *paramWalk) tensor(x Tensor, name string) {
