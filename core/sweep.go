@@ -92,3 +92,15 @@ func (t *Tensor) Reshape(axes Axes, sizes ...int) *Tensor {
 	t.env.Own(v)
 	return v
 }
+
+// Scratch is a new dense tensor with undefined contents that belongs to the innermost open scope.
+func (e *Env) Scratch(dt dtype.Type, axes Axes, sizes ...int) *Tensor {
+	t := newTensor(e, dt, axes)
+	copy(t.sizes, sizes)
+	t.allocate(false)
+	e.Own(t)
+	return t
+}
+
+// Reserve panics with an *Error if the budget does not allow so many bytes more: for work that asks before it begins.
+func (e *Env) Reserve(bytes int) { e.get(bytes).Release() }

@@ -101,3 +101,18 @@ func TestPackedAndReshape(t *testing.T) {
 		}
 	}
 }
+
+// TestReserve refuses what the budget does not allow and keeps nothing.
+func TestReserve(t *testing.T) {
+	env := NewEnv(1<<20, 1)
+	defer env.Close()
+	env.Reserve(1 << 19)
+	err := func() (err error) {
+		defer Recover(&err)
+		env.Reserve(1 << 21)
+		return nil
+	}()
+	if !errors.As(err, new(*Error)) || env.Memory().InUse != 0 {
+		t.Errorf("got %v, and %d bytes in use", err, env.Memory().InUse)
+	}
+}

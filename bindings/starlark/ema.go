@@ -7,13 +7,17 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/grad"
 	"github.com/fucina-go/fucina/grad/optim"
 )
 
 // ema is an average of weights as a script sees it. It is a grad.Stateful.
 type ema struct{ *optim.EMA }
 
-var _ Holder = (*ema)(nil)
+var (
+	_ Holder        = (*ema)(nil)
+	_ grad.Stateful = (*ema)(nil)
+)
 
 func (e *ema) Type() string          { return "ema" }
 func (e *ema) String() string        { return fmt.Sprintf("<ema of %d parameters>", len(e.Params())) }

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/grad"
 	"github.com/fucina-go/fucina/grad/optim"
 )
 
@@ -33,6 +34,7 @@ type optimizer struct{ *optim.Optimizer }
 var (
 	_ star.HasSetField = (*optimizer)(nil)
 	_ Holder           = (*optimizer)(nil)
+	_ grad.Stateful    = (*optimizer)(nil)
 )
 
 func (o *optimizer) Type() string          { return "optimizer" }

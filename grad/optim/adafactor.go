@@ -60,7 +60,7 @@ func (a *Adafactor) step(u *update) {
 	} else {
 		u.combine(square, square, g.Square(), 1-fresh, fresh)
 	}
-	by := u.scratch(g.DType(), g.Axes(), g.Sizes()...)
+	by := u.env.Scratch(g.DType(), g.Axes(), g.Sizes()...)
 	u.over(1, divided[float32](u.least()), divided[float64](u.least()), by, g, square)
 	rms := norm(u.env, by) / math.Sqrt(count)
 	if x.rows != nil {

@@ -99,9 +99,9 @@ func (a *APOLLO) scaled(u *update, rate float64) {
 	x, rank, _, other := a.sides(u.param)
 	g := x.flat(u.wide())
 	r := g.Dot(a.project(u, rank, other, g.Size(other)), other).Packed(u.slots[0].Axes())
-	by := u.scratch(r.DType(), r.Axes(), r.Sizes()...)
+	by := u.env.Scratch(r.DType(), r.Axes(), r.Sizes()...)
 	u.over(3, averaged[float32](a), averaged[float64](a), by, u.slots[0], u.slots[1], r)
-	h := u.scratch(g.DType(), rowCol, x.m, x.n)
+	h := u.env.Scratch(g.DType(), rowCol, x.m, x.n)
 	front, back := 1.0, math.Sqrt(a.Scale)
 	if a.ScaleFront {
 		front, back = back, 1
@@ -140,7 +140,7 @@ func averaged[T float32 | float64](a *APOLLO) func(int, [][]T) {
 
 // project is P[rank, other] of this step: independent normal numbers of variance 1/rank.
 func (a *APOLLO) project(u *update, rank int, other string, n int) *core.Tensor {
-	p := u.scratch(u.p.DType(), one("rank").Append(one(other)), rank, n)
+	p := u.env.Scratch(u.p.DType(), one("rank").Append(one(other)), rank, n)
 	draw := func(i int) float64 {
 		return rng.Normal(uint64(a.Seed), uint64(u.index)<<32|uint64((u.n-1)/int64(a.UpdateProjGap)), uint64(i)) /
 			math.Sqrt(float64(rank))

@@ -8,8 +8,30 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/rng"
 	kernel "github.com/fucina-go/fucina/kernels/update"
 )
+
+// BenchmarkMatrix times a step of one 768 × 3072 matrix by every optimizer.
+func BenchmarkMatrix(b *testing.B) {
+	for _, info := range Rules() {
+		b.Run(info.Name, func(b *testing.B) {
+			env := core.NewEnv(0, 1)
+			defer env.Close()
+			w := env.Watch(env.Tensor(dtype.F32, rowCol, 768, 3072))
+			values := make([]float32, w.Len())
+			rng.FillNormal32(values, 0, 0, 0)
+			g := env.Tensor(dtype.F32, rowCol, 768, 3072)
+			g.Fill(values)
+			env.SetGrad(w.Variable(), g)
+			o := New(env, info.Name, info.LR, []Group{{Params: []Param{{"w", w}}, Rule: info.NewRule(), Name: info.Name,
+				Scale: 1}})
+			for b.Loop() {
+				o.Step()
+			}
+		})
+	}
+}
 
 // gpt2 is the shapes of GPT-2's 124 million parameters.
 func gpt2() (sizes [][]int) {

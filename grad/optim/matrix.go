@@ -5,7 +5,6 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
-	"github.com/fucina-go/fucina/core/dtype"
 	kernel "github.com/fucina-go/fucina/kernels/update"
 )
 
@@ -80,11 +79,4 @@ func (u *update) combine(z, x, y *core.Tensor, a, b float64) {
 
 func combined[T kernel.Float](a, b float64) func(int, [][]T) {
 	return func(_ int, xs [][]T) { kernel.Combine(xs[0], xs[1], xs[2], T(a), T(b)) }
-}
-
-// scratch is a tensor of undefined contents that ends with the step.
-func (u *update) scratch(dt dtype.Type, axes *axis.List, sizes ...int) *core.Tensor {
-	t := u.env.Tensor(dt, axes, sizes...)
-	u.env.Own(t)
-	return t
 }

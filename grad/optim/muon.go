@@ -65,7 +65,7 @@ func (a *Muon) step(u *update) {
 	u.combine(b, b, g, a.Momentum, 1-a.Momentum)
 	towards := b
 	if a.Nesterov {
-		towards = u.scratch(b.DType(), b.Axes(), b.Sizes()...)
+		towards = u.env.Scratch(b.DType(), b.Axes(), b.Sizes()...)
 		u.combine(towards, g, b, 1-a.Momentum, a.Momentum)
 	}
 	o := x.back(a.orthogonal(u, x.flat(towards), x.m > x.n), u.p)
@@ -100,7 +100,7 @@ func (a *Muon) orthogonal(u *update, m *core.Tensor, tall bool) *core.Tensor {
 	} else {
 		size += nsEps
 	}
-	x := u.scratch(m.DType(), axes, m.Size(short), m.Size(long))
+	x := u.env.Scratch(m.DType(), axes, m.Size(short), m.Size(long))
 	u.over(1, quotient[float32](size), quotient[float64](size), x, m)
 	for range a.NSSteps {
 		s := u.env.Open()

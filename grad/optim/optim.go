@@ -236,8 +236,7 @@ func (o *Optimizer) ready() (todo []task) {
 		}
 		todo = append(todo, t)
 		if r, ok := p.group.Rule.(scratcher); ok {
-			one, _ := axis.Of("scratch")
-			o.env.Tensor(p.computes(), one, r.scratch(&p.Param)).Free()
+			o.env.Reserve(r.scratch(&p.Param) * p.computes().Size())
 		}
 	}
 	done = true

@@ -77,7 +77,7 @@ func (n *net) run(steps int) {
 			}
 			setGrad(n.env, p.Value, values)
 		}
-		n.opt.SetLR("step", 0.01 / float64(n.step))
+		n.opt.SetLR("step", 0.01/float64(n.step))
 		n.opt.Step()
 	}
 }
