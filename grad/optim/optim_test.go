@@ -492,3 +492,68 @@ func TestDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestAllOrNone tries a step within ever larger budgets: until one suffices, nothing may change.
+func TestAllOrNone(t *testing.T) {
+	for _, info := range Rules() {
+		for _, dt := range []dtype.Type{dtype.F32, dtype.BF16} {
+			t.Run(info.Name+" "+dt.String(), func(t *testing.T) {
+				env := core.NewEnv(0, 1)
+				defer env.Close()
+				g := Group{Rule: info.NewRule(), Name: info.Name, Scale: 1}
+				if a, ok := g.Rule.(*APOLLO); ok {
+					a.Rank = 32
+				}
+				for i, s := range [][2]int{{64, 48}, {30, 200}, {90, 90}} {
+					values := make([]float64, s[0]*s[1])
+					for k := range values {
+						values[k] = rng.Normal(1, uint64(i), uint64(k))
+					}
+					w := variableOf(env, dt, values, "b a", s[0], s[1])
+					setGrad(env, w, values)
+					// A gradient in another order takes memory too.
+					turned := w.Variable().Grad.Order("a b").Copy()
+					turned.Keep()
+					env.SetGrad(w.Variable(), turned)
+					g.Params = append(g.Params, Param{fmt.Sprint(i), w})
+				}
+				info.setRows(g.Rule)
+				o := New(env, info.Name, 0.01, []Group{g})
+				before := o.env.Memory().InUse
+				want := floats(g.Params[0].Value)
+				for limit := before; ; limit += 16384 {
+					env.SetMemoryLimit(limit)
+					err := func() (err error) {
+						defer core.Recover(&err)
+						o.Step()
+						return nil
+					}()
+					if err == nil {
+						if limit < before+16384 && len(o.params[0].slots) > 0 {
+							t.Error("a step takes no memory: the test misses its object")
+						}
+						return
+					}
+					for _, p := range o.params {
+						if p.steps != 0 || p.slots != nil {
+							t.Fatalf("with %d bytes more %s has taken a step", limit-before, p.Name)
+						}
+					}
+					if !slices.Equal(floats(g.Params[0].Value), want) {
+						t.Fatalf("with %d bytes more the first parameter has changed", limit-before)
+					}
+					if limit > before+64<<20 {
+						t.Fatal("it never suffices")
+					}
+				}
+			})
+		}
+	}
+}
+
+// setRows makes the second axis of the test the rows, where a rule knows rows.
+func (i *Info) setRows(r Rule) {
+	if f := i.Field("rows"); f != nil {
+		f.Set(r, "a")
+	}
+}
