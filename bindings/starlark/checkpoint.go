@@ -18,7 +18,7 @@ import (
 	"github.com/fucina-go/fucina/grad"
 )
 
-// checkpointKey is the metadata that makes a safetensors file a savedRun: a JSON object of the objects saved. In it
+// checkpointKey is the metadata that makes a safetensors file a checkpoint: a JSON object of the objects saved. In it
 // numbers, texts, bools, None and lists are JSON's, a fraction always with a point or an exponent; a tuple, dict,
 // struct, tensor, function, text of bytes, number that is not finite, or state of an object is an object whose key says
 // so.

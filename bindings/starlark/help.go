@@ -15,6 +15,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/grad/optim"
 )
 
 // help is help(x): what x is and how to call it. x is a function, a value or a name in quotes. Without x it
@@ -66,6 +67,13 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		v, ok := scope[name]
 		if _, isText := star.AsString(v); ok && !isText {
 			return it.help(t, v)
+		}
+	}
+	if head, member, ok := strings.Cut(name, "."); ok {
+		for _, scope := range scopes {
+			if module, ok := scope[head].(*starlarkstruct.Module); ok && module.Members.Has(member) {
+				return it.help(t, module.Members[member])
+			}
 		}
 	}
 	found := ""
@@ -174,6 +182,9 @@ func functionHelp(f *star.Function) string {
 
 // builtinHelp is the comment on a function of this package, or where to read about one of Starlark's own.
 func builtinHelp(b *star.Builtin) (string, error) {
+	if text, err := optimHelp(b.Name()); text != "" || err != nil {
+		return text, err
+	}
 	for _, d := range builtinDocs() {
 		if d.name != b.Name() || d.receiver != receiverNames[fmt.Sprintf("%T", b.Receiver())] {
 			continue
@@ -201,6 +212,8 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
 	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
 	fmt.Sprintf("%T", (*batchesOf)(nil)):  "d",
+	fmt.Sprintf("%T", (*optimizer)(nil)):  "o",
+	fmt.Sprintf("%T", (*ema)(nil)):        "e",
 }
 
 // sourceFiles is this package's own text, in which the documentation of its builtins stands.
@@ -215,7 +228,7 @@ type builtinDoc struct {
 }
 
 // builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …
-var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(?:(\w)\.)?(\w+)\(|(x)\.(\w+): ).*` +
+var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(?:(\w)\.)?((?:\w+\.)?\w+)\(|(x)\.(\w+): ).*` +
 	`(?:\n//.*)*)\n(?:func |\tnames\[)`)
 
 // builtinDocs reads the documentation of this package's builtins now, never at start.
@@ -235,6 +248,26 @@ func builtinDocs() []builtinDoc {
 		}
 	}
 	return docs
+}
+
+// optimHelp is the comment on an optimizer or a schedule; "" for the name of anything else.
+func optimHelp(name string) (string, error) {
+	module, member, _ := strings.Cut(name, ".")
+	list, params := optim.Schedules(), ""
+	if module == "optim" {
+		list, params = optim.Rules(), "params, lr=%v, "
+	} else if module != "schedule" {
+		return "", nil
+	}
+	info := optim.Lookup(list, member)
+	if info == nil {
+		return "", nil
+	}
+	if params != "" {
+		params = fmt.Sprintf(params, star.Float(info.LR))
+	}
+	doc, err := info.Doc()
+	return wrap("", name+"("+params+info.Usage()+")") + "\n" + doc, err
 }
 
 func opHelp(info *core.Info) (string, error) {

@@ -11,6 +11,7 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/stdlib"
+	"go.starlark.net/starlarkstruct"
 )
 
 // helpText is what help prints.
@@ -42,6 +43,13 @@ func TestHelp(t *testing.T) {
 		{`help("double")`, "double(x, by=2)\n\nDoubles x.\n"},
 		{`help(double)`, "double(x, by=2)\n\nDoubles x.\n"},
 		{`help("math")`, "module with acos "},
+		{`help("optim.adamw")`, "optim.adamw(params, lr=0.001, betas=(0.9, 0.999), eps=1e-08,"},
+		{`help(optim.adamw)`, "AdamW is Adam whose weight decay is no part of the gradient"},
+		{`help("schedule.cosine")`, "schedule.cosine(lr, steps, warmup=0, min_lr=0)\n\nCosine rises linearly"},
+		{`help("optim.ema")`, "optim.ema(params, decay=0.999): a moving average"},
+		{`help(optim.sgd([variable(ones(a=1))]).step)`, "o.step(lr=None): every parameter"},
+		{`help("optim")`, "module with adadelta "},
+		{`help("averaged")`, "e.averaged(fn, *args, **kwargs): calls fn"},
 		{`help(3)`, "int\n"},
 		{`help("sofmax")`, `help: there is nothing called "sofmax"; did you mean help("softmax")?`},
 		{`help("generat")`, `did you mean help("generate")?`},
@@ -91,9 +99,15 @@ func TestBuiltinsAreExplained(t *testing.T) {
 	for receiver, table := range map[star.Value]map[string]*star.Builtin{
 		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
 		&tensorFile{}: tensorFileMethods, &batchesOf{}: batchesMethods,
+		&optimizer{}: optimizerMethods, &ema{}: emaMethods,
 	} {
 		for b := range maps.Values(table) {
 			ours = append(ours, b.BindReceiver(receiver))
+		}
+	}
+	for _, m := range []*starlarkstruct.Module{optimModule(), scheduleModule()} {
+		for v := range maps.Values(m.Members) {
+			ours = append(ours, v.(*star.Builtin))
 		}
 	}
 	for _, b := range ours {
