@@ -86,13 +86,18 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 	if out.dtype != dt {
 		dst = c.Scratch(dt, out.axes, out.sizes)
 	}
-	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, plain: plain}
+	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, all: k, plain: plain}
 	batch := out.Len() / (m * n)
-	if dt.IsFloat() && m > fewRows && n >= gemm.Width && k > 0 {
-		g.pack(c, batch)
+	if dt.IsFloat() && k > 0 && (m > fewRows && n >= gemm.Width || k > packDepth) {
+		g.room(c, batch)
+		for g.from = 0; g.from < k; g.from += packDepth {
+			g.k = min(packDepth, k-g.from)
+			g.pack(c, batch)
+			g.run(c, batch)
+		}
+	} else {
+		g.run(c, batch)
 	}
-	tiles := g.tiles(batch)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
 	if dst != out {
 		c.copyInto(out, dst)
 	}
@@ -111,11 +116,12 @@ func volume(t *Tensor, axes *axis.List) int {
 func elementsOf[C any](t *Tensor) []C { return unsafe.Slice((*C)(t.data), t.Len()) }
 
 // product is a batch of matrix products c[m×n] = a[m×k]·b, b being k×n if plain, else n×k, or in panels if
-// packed is set.
+// packed is set. The panels hold k elements of the contracted index from place from on, of all that there are.
 type product[C number] struct {
 	c, a, b    []C
 	packed     []C
 	m, n, k    int
+	from, all  int
 	plain      bool
 	rows, cols int // of a tile
 }
@@ -124,37 +130,51 @@ type product[C number] struct {
 // pays when every element is used that often.
 const fewRows = 8
 
+// packDepth is how much of the contracted index is packed and multiplied at once, so that no piece of work is long.
+// Tests make it small.
+var packDepth = 1 << 15
+
 // tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
 // time within which a stop must be seen. Tests make it small.
 var tileWork = 1 << 20
 
+// run computes the products, tile by tile.
+func (g *product[C]) run(c *Ctx, batch int) {
+	tiles := g.tiles(batch)
+	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
+}
+
+// room is what pack needs.
+func (g *product[C]) room(c *Ctx, batch int) {
+	size := batch * gemm.PackedLen(g.n, min(g.all, packDepth))
+	g.packed = elementsOf[C](c.Scratch(native[C](), axisList("packed"), []int{size}))
+}
+
 // pack puts b into panels, which the workers share out.
 func (g *product[C]) pack(c *Ctx, batch int) {
 	size := gemm.PackedLen(g.n, g.k)
-	t := c.Scratch(native[C](), axisList("packed"), []int{batch * size})
-	g.packed = elementsOf[C](t)
 	panels := ceilDiv(g.n, gemm.Width)
 	c.Split(batch*panels, max(1, pointGrain/(gemm.Width*g.k)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			j := i % panels * gemm.Width
-			dst, src := g.packed[i/panels*size+j*g.k:], g.b[i/panels*g.n*g.k:]
+			dst, src := g.packed[i/panels*size+j*g.k:], g.b[i/panels*g.n*g.all:]
 			cols := min(gemm.Width, g.n-j)
 			switch dst := any(dst).(type) {
 			case []float32:
-				packPanel(dst, any(src).([]float32), j, cols, g.n, g.k, g.plain)
+				packPanel(dst, any(src).([]float32), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			case []float64:
-				packPanel(dst, any(src).([]float64), j, cols, g.n, g.k, g.plain)
+				packPanel(dst, any(src).([]float64), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			}
 		}
 	})
 }
 
-// packPanel packs the columns j … j+cols-1 of b.
-func packPanel[T num.Float](dst, b []T, j, cols, n, k int, plain bool) {
+// packPanel packs the columns j … j+cols-1 of b, k of their elements from place from on of all.
+func packPanel[T num.Float](dst, b []T, j, cols, n, k, from, all int, plain bool) {
 	if plain {
-		gemm.PackNN(dst, b[j:], cols, k, n)
+		gemm.PackNN(dst, b[from*n+j:], cols, k, n)
 	} else {
-		gemm.PackNT(dst, b[j*k:], cols, k, k)
+		gemm.PackNT(dst, b[j*all+from:], cols, k, all)
 	}
 }
 
@@ -182,14 +202,14 @@ func (g *product[C]) tile(lo, hi int) {
 		j, i, batch := t%across*g.cols, t/across%down*g.rows, t/across/down
 		rows, cols := min(g.rows, g.m-i), min(g.cols, g.n-j)
 		cs := g.c[batch*g.m*g.n+i*g.n+j:]
-		as := g.a[batch*g.m*g.k+i*g.k:]
+		as := g.a[batch*g.m*g.all+i*g.all+g.from:]
 		if g.packed != nil {
 			bs := g.packed[batch*gemm.PackedLen(g.n, g.k)+j*g.k:]
 			switch cs := any(cs).(type) {
 			case []float32:
-				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.k, g.n, false)
+				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.all, g.n, g.from > 0)
 			case []float64:
-				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.k, g.n, false)
+				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.all, g.n, g.from > 0)
 			}
 			continue
 		}

@@ -424,9 +424,9 @@ func (g *guards) released() error {
 
 // smallGrain splits work of any size while f runs.
 func smallGrain(f func()) {
-	grain, work := pointGrain, tileWork
-	defer func() { pointGrain, tileWork = grain, work }()
-	pointGrain, tileWork = 32, 128
+	grain, work, depth := pointGrain, tileWork, packDepth
+	defer func() { pointGrain, tileWork, packDepth = grain, work, depth }()
+	pointGrain, tileWork, packDepth = 32, 128, 48
 	f()
 }
 

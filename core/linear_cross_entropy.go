@@ -113,8 +113,9 @@ func scoresOf[C float32 | float64](c *Ctx, x, w *Tensor, rows *axis.List, class 
 	s.x = elementsOf[C](c.Dense(x, rows.Append(in), native[C]()))
 	s.w = elementsOf[C](c.Dense(w, axisList(class).Append(in), native[C]()))
 	s.block = elementsOf[C](c.Scratch(native[C](), axisList("row", "class"), []int{min(s.rows, entropyRows), s.number}))
-	if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 {
-		g := product[C]{b: s.w, n: s.number, k: s.width}
+	if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 && s.width <= packDepth {
+		g := product[C]{b: s.w, n: s.number, k: s.width, all: s.width}
+		g.room(c, 1)
 		g.pack(c, 1)
 		s.packed = g.packed
 	}
@@ -126,17 +127,12 @@ func (s *scores[C]) eachBlock(c *Ctx, f func(from, n int)) {
 	for from := 0; from < s.rows; from += entropyRows {
 		n := min(entropyRows, s.rows-from)
 		if s.number > 0 {
-			g := product[C]{c: s.block, a: s.x[from*s.width:], b: s.w, packed: s.packed, m: n, n: s.number, k: s.width}
-			g.run(c)
+			g := product[C]{c: s.block, a: s.x[from*s.width:], b: s.w, packed: s.packed, m: n, n: s.number, k: s.width,
+				all: s.width}
+			g.run(c, 1)
 		}
 		f(from, n)
 	}
-}
-
-// run computes one product, tile by tile.
-func (g *product[C]) run(c *Ctx) {
-	tiles := g.tiles(1)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile)
 }
 
 // Ref is the two operations.
@@ -216,8 +212,9 @@ func linearEntropyGrads[C float32 | float64](c *Ctx, a *entropyGrad) {
 	s.eachBlock(c, func(from, n int) {
 		s.slopes(c, ids[from:][:n], scale[from:][:n])
 		if gx != nil && s.width > 0 {
-			g := product[C]{c: gx[from*s.width:], a: s.block, b: s.w, m: n, n: s.width, k: s.number, plain: true}
-			g.run(c)
+			g := product[C]{c: gx[from*s.width:], a: s.block, b: s.w, m: n, n: s.width, k: s.number, all: s.number,
+				plain: true}
+			g.run(c, 1)
 		}
 		if gw != nil {
 			s.addTo(c, gw, from, n)
@@ -251,11 +248,7 @@ func (s *scores[C]) addTo(c *Ctx, gw []C, from, n int) {
 		for t := lo; t < hi; t++ {
 			first := t * tile
 			count := min(tile, s.number-first)
-			for i := range n {
-				for j, v := range s.block[i*s.number+first:][:count] {
-					turned[j*n+i] = v
-				}
-			}
+			gemm.Transpose(turned, s.block[first:], count, n, n, s.number)
 			gemm.AddNN(gw[first*s.width:], turned, x, count, s.width, n, n, s.width, s.width)
 		}
 	})
