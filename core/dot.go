@@ -152,25 +152,26 @@ func (g *product[C]) room(c *Ctx, batch int) {
 
 // pack puts b into panels, which the workers share out.
 func (g *product[C]) pack(c *Ctx, batch int) {
+	const wide = 4 * gemm.Width // what is packed at once
 	size := gemm.PackedLen(g.n, g.k)
-	panels := ceilDiv(g.n, gemm.Width)
-	c.Split(batch*panels, max(1, pointGrain/(gemm.Width*g.k)), func(lo, hi int) {
+	strips := ceilDiv(g.n, wide)
+	c.Split(batch*strips, max(1, pointGrain/(wide*g.k)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			j := i % panels * gemm.Width
-			dst, src := g.packed[i/panels*size+j*g.k:], g.b[i/panels*g.n*g.all:]
-			cols := min(gemm.Width, g.n-j)
+			j := i % strips * wide
+			dst, src := g.packed[i/strips*size+j*g.k:], g.b[i/strips*g.n*g.all:]
+			cols := min(wide, g.n-j)
 			switch dst := any(dst).(type) {
 			case []float32:
-				packPanel(dst, any(src).([]float32), j, cols, g.n, g.k, g.from, g.all, g.plain)
+				packPanels(dst, any(src).([]float32), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			case []float64:
-				packPanel(dst, any(src).([]float64), j, cols, g.n, g.k, g.from, g.all, g.plain)
+				packPanels(dst, any(src).([]float64), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			}
 		}
 	})
 }
 
-// packPanel packs the columns j … j+cols-1 of b, k of their elements from place from on of all.
-func packPanel[T num.Float](dst, b []T, j, cols, n, k, from, all int, plain bool) {
+// packPanels packs the columns j … j+cols-1 of b, k of their elements from place from on of all.
+func packPanels[T num.Float](dst, b []T, j, cols, n, k, from, all int, plain bool) {
 	if plain {
 		gemm.PackNN(dst, b[from*n+j:], cols, k, n)
 	} else {
