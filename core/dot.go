@@ -89,12 +89,8 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, all: k, plain: plain}
 	batch := out.Len() / (m * n)
 	if dt.IsFloat() && k > 0 && (m > fewRows && n >= gemm.Width || k > packDepth) {
-		g.room(c, batch)
-		for g.from = 0; g.from < k; g.from += packDepth {
-			g.k = min(packDepth, k-g.from)
-			g.pack(c, batch)
-			g.run(c, batch)
-		}
+		g.room(c, batch, packDepth)
+		g.runPacked(c, batch, packDepth)
 	} else {
 		g.run(c, batch)
 	}
@@ -144,9 +140,18 @@ func (g *product[C]) run(c *Ctx, batch int) {
 	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
 }
 
-// room is what pack needs.
-func (g *product[C]) room(c *Ctx, batch int) {
-	size := batch * gemm.PackedLen(g.n, min(g.all, packDepth))
+// runPacked is run with b in panels, depth elements of the contracted index after depth elements.
+func (g *product[C]) runPacked(c *Ctx, batch, depth int) {
+	for g.from = 0; g.from < g.all; g.from += depth {
+		g.k = min(depth, g.all-g.from)
+		g.pack(c, batch)
+		g.run(c, batch)
+	}
+}
+
+// room is what pack needs for so much of the contracted index.
+func (g *product[C]) room(c *Ctx, batch, depth int) {
+	size := batch * gemm.PackedLen(g.n, min(g.all, depth))
 	g.packed = elementsOf[C](c.Scratch(native[C](), axisList("packed"), []int{size}))
 }
 
@@ -187,7 +192,7 @@ func (g *product[C]) tiles(batch int) int {
 		cols := max(wide, tileWork/max(1, g.k*min(g.m, 48)))
 		g.cols = min(g.n, ceilDiv(cols, wide)*wide)
 		rows := max(1, tileWork/max(1, g.k*g.cols))
-		if g.packed != nil {
+		if native[C]() != dtype.I64 {
 			rows = ceilDiv(rows, 12) * 12 // what a kernel does at once
 		}
 		g.rows = min(g.m, rows)
