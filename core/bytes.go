@@ -84,4 +84,4 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 }
 
 // bytes is the memory of a dense tensor.
-func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), t.Len()*t.dtype.Size()) }
+func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), byteCount(t.dtype, t.Len())) }

@@ -71,13 +71,13 @@ func (t Type) Block() (elements, bytes int) {
 	return 0, 0
 }
 
-// DType returns the plain element type that t stores. It reports false for quantized types.
+// DType returns the element type that t stores. It reports false for a type that ggml removed or that is unknown.
 func (t Type) DType() (dtype.Type, bool) {
 	if d, ok := plain[t]; ok {
 		return d, true
 	}
 	if f, ok := t.Format(); ok {
-		return dtype.Parse(f.Name)
+		return f.DType, true
 	}
 	return dtype.Invalid, false
 }

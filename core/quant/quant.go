@@ -15,6 +15,8 @@ package quant
 import (
 	"fmt"
 	"math"
+
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 // Format is a number format: Block consecutive weights of a row take Bytes bytes.
@@ -28,6 +30,7 @@ type Format struct {
 	Block      int    // weights in a block
 	Bytes      int    // bytes of a block
 	Importance bool   // tells whether Encode needs the importance of the weights
+	DType      dtype.Type
 
 	decode func(y []float32, b []byte)
 	// encode writes a block of x. w is the importance of its weights, nil for none; power is the mean
@@ -41,6 +44,33 @@ type Format struct {
 var formats = []*Format{&f32, &f16, &q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q8_1, &q2_k, &q3_k, &q4_k, &q5_k, &q6_k,
 	&q8_k, &iq2_xxs, &iq2_xs, &iq3_xxs, &iq1_s, &iq4_nl, &iq3_s, &iq2_s, &iq4_xs, &iq1_m, &bf16, &tq1_0, &tq2_0,
 	&mxfp4, &nvfp4, &q1_0, &q2_0}
+
+// byType is the formats of more than one weight a block, in the order of their element types, of which the first is
+// firstType.
+var (
+	byType    []*Format
+	firstType dtype.Type
+)
+
+func init() {
+	for _, f := range formats {
+		if f.Block == 1 {
+			f.DType, _ = dtype.Parse(f.Name)
+			continue
+		}
+		f.DType = dtype.NewQuantized(f.Name)
+		byType = append(byType, f)
+	}
+	firstType = byType[0].DType
+}
+
+// Of returns the format of a quantized element type.
+func Of(dt dtype.Type) (*Format, bool) {
+	if !dt.Quantized() {
+		return nil, false
+	}
+	return byType[dt-firstType], true
+}
 
 // Formats returns every format in the order of ggml's numbers. The caller must not change the slice.
 func Formats() []*Format { return formats }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 func TestRegistry(t *testing.T) {
@@ -26,6 +28,13 @@ func TestRegistry(t *testing.T) {
 		}
 		if f.Name != strings.ToLower(f.Name) || f.Block < 1 || f.Bytes < 1 || f.Size(3*f.Block) != 3*f.Bytes {
 			t.Errorf("%+v", f)
+		}
+		of, ok := Of(f.DType)
+		if ok != f.DType.Quantized() || ok != (f.Block > 1) || ok && of != f || f.DType.String() != f.Name {
+			t.Errorf("%s has the element type %s, whose format is %v", f.Name, f.DType, of)
+		}
+		if dt, ok := dtype.Parse(f.Name); !ok || dt != f.DType {
+			t.Errorf("%s is read as %s", f.Name, dt)
 		}
 		for _, at := range f.scales {
 			if at < 0 || at+2 > f.Bytes {
