@@ -83,8 +83,8 @@ func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
 	f, _ := quant.Of(w.dtype)
 	n := out.Len() / len(places)
 	if n%f.Block != 0 {
-		c.Fail(fmt.Sprintf("a row of %s has %d elements, no multiple of the %d of a %s block", c.Describe(w), n, f.Block,
-			f.Name), c.c.param(w)+".dequantize()")
+		c.Fail(fmt.Sprintf("a row of %s has %d elements, no multiple of the %d of a %s block", c.Describe(w), n,
+			f.Block, f.Name), c.c.param(w)+".dequantize()")
 	}
 	y, bytes := elementsOf[float32](out), w.bytes()
 	c.Split(len(places), max(1, quantizeGrain/n), func(lo, hi int) {
@@ -119,7 +119,8 @@ func (p *Plan) product(x, w *Tensor) dtype.Type {
 		return p.Same(x, w)
 	}
 	if classOf(x.dtype) != dtype.F32 {
-		p.Fail(fmt.Sprintf("%s is %s and %s is %s, whose numbers are f32", p.Describe(x), x.dtype, p.Describe(w), w.dtype),
+		p.Fail(fmt.Sprintf("%s is %s and %s is %s, whose numbers are f32", p.Describe(x), x.dtype, p.Describe(w),
+			w.dtype),
 			fmt.Sprintf("use %s.cast(\"f32\")", p.c.param(x)))
 	}
 	return x.dtype

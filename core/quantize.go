@@ -84,8 +84,8 @@ func (a *Quantize) Sizes(s *Sizes) {
 	f, _ := quant.Of(a.DType)
 	name := s.c.plan.data.(*axis.List).At(0)
 	if n := a.X.Size(name); n%f.Block != 0 {
-		s.Fail(fmt.Sprintf("axis %q is %d in %s, no multiple of the %d of a %s block", name, n, s.Describe(a.X), f.Block,
-			f.Name), "formats of smaller blocks are q8_0, q4_0, iq4_nl and mxfp4, of 32")
+		s.Fail(fmt.Sprintf("axis %q is %d in %s, no multiple of the %d of a %s block", name, n, s.Describe(a.X),
+			f.Block, f.Name), "formats of smaller blocks are q8_0, q4_0, iq4_nl and mxfp4, of 32")
 	}
 	if a.Importance != nil && a.Importance.Rank() == 0 {
 		s.Fail(s.Describe(a.Importance)+" is one number, which weighs nothing", "one for each place of axis "+name)

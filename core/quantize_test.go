@@ -90,31 +90,36 @@ func TestQuantizedMisuse(t *testing.T) {
 		{"blocks", func() { x.Quantize(q4k, "in") },
 			`quantize: axis "in" is 64 in x[row=2, in=64], no multiple of the 256 of a q4_k block; ` +
 				`formats of smaller blocks are q8_0, q4_0, iq4_nl and mxfp4, of 32`},
-		{"plain dtype", func() { x.Quantize(dtype.F16, "") }, "quantize: f16 is no quantized dtype, want one of q4_0 q4_1 q5_0 " +
-			"q5_1 q8_0 q8_1 q2_k q3_k q4_k q5_k q6_k q8_k iq2_xxs iq2_xs iq3_xxs iq1_s iq4_nl iq3_s iq2_s iq4_xs iq1_m " +
-			`tq1_0 tq2_0 mxfp4 nvfp4 q1_0 q2_0; use x.cast("f16")`},
+		{"plain dtype", func() { x.Quantize(dtype.F16, "") },
+			"quantize: f16 is no quantized dtype, want one of q4_0 q4_1 q5_0 q5_1 q8_0 q8_1 q2_k q3_k q4_k q5_k " +
+				"q6_k q8_k iq2_xxs iq2_xs iq3_xxs iq1_s iq4_nl iq3_s iq2_s iq4_xs iq1_m tq1_0 tq2_0 mxfp4 " +
+				`nvfp4 q1_0 q2_0; use x.cast("f16")`},
 		{"no importance", func() { m.Tensor(dtype.F32, "in=256").Quantize(quantized(t, "iq1_s"), "") },
 			"quantize: row 0: iq1_s needs an importance matrix: at so few bits it decides what is kept"},
 		{"not finite", func() { nan.Quantize(q40, "") },
 			"quantize: row 0: q4_0: weight 0 is NaN, want a finite number"},
 		{"f64", func() { f64.Quantize(q40, "") }, `quantize: x[row=2, in=64] is f64, want f32; use x.cast("f32")`},
-		{"pointwise", func() { w.ReLU() }, `relu: x[out=3, in=64] is q4_0, which is quantized, want plain numbers; x.dequantize()`},
+		{"pointwise", func() { w.ReLU() },
+			`relu: x[out=3, in=64] is q4_0, which is quantized, want plain numbers; x.dequantize()`},
 		{"on the left", func() { w.Dot(x, "in") },
-			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers (with w[row=2, in=64]); x.dequantize()"},
-		{"cast to it", func() { x.Cast(q40) }, `cast: dtype is "q4_0", which is quantized, want one of f32 f64 f16 bf16 i8 u8 ` +
-			`i16 i32 i64 bool; quantize the result: x.quantize("q4_0")`},
+			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers (with w[row=2, in=64]); " +
+				"x.dequantize()"},
+		{"cast to it", func() { x.Cast(q40) },
+			`cast: dtype is "q4_0", which is quantized, want one of f32 f64 f16 bf16 i8 u8 ` +
+				`i16 i32 i64 bool; quantize the result: x.quantize("q4_0")`},
 		{"across the blocks", func() { m.Tensor(dtype.F32, "row=2 out=3").Dot(w, "out") },
 			`dot: w[out=3, in=64] has its blocks of q4_0 along "in", want them along "out" (with x[row=2, out=3]); ` +
 				`quantize it along "out": w.dequantize().quantize("q4_0", "out")`},
 		{"not the last", func() { m.Tensor(dtype.F32, "row=2 head=4").Dot(split, "head") },
 			`dot: w[out=3, head=4, head_dim=32] has its blocks of q4_0 along "head_dim", want them along "head" ` +
 				`(with x[row=2, head=4]); quantize it along "head": w.dequantize().quantize("q4_0", "head")`},
-		{"f64 times it", func() { f64.Dot(w, "in") }, `dot: x[row=2, in=64] is f64 and w[out=3, in=64] is q4_0, whose numbers are ` +
-			`f32; use x.cast("f32")`},
+		{"f64 times it", func() { f64.Dot(w, "in") },
+			`dot: x[row=2, in=64] is f64 and w[out=3, in=64] is q4_0, whose numbers are f32; use x.cast("f32")`},
 		{"embedding", func() { m.Indices(dtype.I64, 3, "row=2").Embedding(w, "in") },
-			`embedding: weight[out=3, in=64] has its blocks of q4_0 along "in", want them along "out" (with indices[row=2]); ` +
-				`quantize it along "out": weight.dequantize().quantize("q4_0", "out")`},
-		{"plain", func() { x.Dequantize() }, "dequantize: x[row=2, in=64] is f32, which is not quantized; use x as it is"},
+			`embedding: weight[out=3, in=64] has its blocks of q4_0 along "in", want them along "out" ` +
+				`(with indices[row=2]); quantize it along "out": weight.dequantize().quantize("q4_0", "out")`},
+		{"plain", func() { x.Dequantize() },
+			"dequantize: x[row=2, in=64] is f32, which is not quantized; use x as it is"},
 		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},
 	}
 	for _, tt := range tests {

@@ -318,7 +318,8 @@ func TestParseAllocations(t *testing.T) {
 func TestMemoryOfTensors(t *testing.T) {
 	var m image
 	for i := range 20_000 {
-		m.tensors = append(m.tensors, info{fmt.Sprintf("blk.%d.attn_q.weight", i), typeOf("f32"), []uint64{8, 1}, uint64(32 * i)})
+		name := fmt.Sprintf("blk.%d.attn_q.weight", i)
+		m.tensors = append(m.tensors, info{name, typeOf("f32"), []uint64{8, 1}, uint64(32 * i)})
 	}
 	m.data = make([]byte, 32*len(m.tensors))
 	b := m.bytes()

@@ -209,8 +209,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add(image{
 		alignment: 64,
 		keys:      []pair{{keyAlignment, one(KindU32, 64)}},
-		tensors:   []info{{"a", typeOf("f16"), []uint64{3}, 0}, {"b", typeOf("q4_k"), []uint64{256, 1}, 64}, {"c", I8, []uint64{0}, 0}},
-		data:      make([]byte, 64+144),
+		tensors: []info{{"a", typeOf("f16"), []uint64{3}, 0}, {"b", typeOf("q4_k"), []uint64{256, 1}, 64},
+			{"c", I8, []uint64{0}, 0}},
+		data: make([]byte, 64+144),
 	}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// At the exact end of the data a bound that is off by one shows as a panic.
