@@ -90,7 +90,7 @@ func (r *Recipe) Formats(m Model, weights []Weight) ([]*quant.Format, error) {
 		}
 		f, ok := quant.ByName(name)
 		if !ok {
-			return nil, fmt.Errorf("%s: no format %s for a row of %d elements of %s", r.Name, name, w.Dims[0], w.Name)
+			return nil, fmt.Errorf("%s: no format is called %q, for %s", r.Name, name, w.Name)
 		}
 		formats[i] = f
 	}
@@ -140,17 +140,15 @@ var stand = map[string]string{
 	"tq1_0": "q4_0", "tq2_0": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0",
 }
 
-// fitting returns the format, or the one that stands in for it in rows of n, "" if there is none.
+// fitting returns the format, or the one that stands in for it in rows of n: f16 where no block fits. (llama-quantize
+// gives up where none stands in.)
 func fitting(name string, n int) string {
 	f, ok := quant.ByName(name)
 	if !ok || n%f.Block == 0 {
 		return name
 	}
 	other, ok := quant.ByName(stand[name])
-	switch {
-	case !ok:
-		return ""
-	case n%other.Block != 0:
+	if !ok || n%other.Block != 0 {
 		return "f16"
 	}
 	return other.Name

@@ -42,7 +42,8 @@ func readSnapshot(t *testing.T, path, arch string) *snapshot {
 		case strings.HasPrefix(line, "# n_embd"):
 			var ff, vocab int
 			_, _ = fmt.Sscanf(line,
-				"# n_embd=%d, n_ff=%d, n_vocab=%d, n_layer=%d, n_head=%d, n_head_kv=%d, n_expert=%d", &s.columns, &ff, &vocab, &s.Layers, &s.Heads, &s.KVHeads, &s.Experts)
+				"# n_embd=%d, n_ff=%d, n_vocab=%d, n_layer=%d, n_head=%d, n_head_kv=%d, n_expert=%d",
+				&s.columns, &ff, &vocab, &s.Layers, &s.Heads, &s.KVHeads, &s.Experts)
 		case strings.HasPrefix(line, "["):
 			name := strings.ToLower(strings.Trim(fields[0], "[]"))
 			s.sections = append(s.sections, section{name, strings.ToLower(fields[1]), map[string]string{}})
