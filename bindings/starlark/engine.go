@@ -29,6 +29,7 @@ func (it *Interp) attach() {
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))
 	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
 	it.Predeclare("progress", star.NewBuiltin("progress", progress))
+	it.Predeclare("quantize_model", star.NewBuiltin("quantize_model", quantizeModel))
 	it.Predeclare("save_npy", star.NewBuiltin("save_npy", saveNpy))
 	it.Predeclare("save_npz", star.NewBuiltin("save_npz", saveNpz))
 	it.Predeclare("scoped", star.NewBuiltin("scoped", scoped))

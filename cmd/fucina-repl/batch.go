@@ -19,7 +19,7 @@ func (p *program) script() func(context.Context) error {
 	case p.hasCode:
 		return func(ctx context.Context) error { return p.interp.RunSource(ctx, "<command>", []byte(p.code)) }
 	case p.module != "":
-		return func(ctx context.Context) error { return p.interp.RunFile(ctx, "@stdlib//"+p.module+".star") }
+		return p.runModule
 	case p.file != "" && p.file != "-":
 		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
@@ -32,6 +32,18 @@ func (p *program) script() func(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// runModule runs a module of the standard library, and its main(args) if it has one.
+func (p *program) runModule(ctx context.Context) error {
+	if err := p.interp.RunFile(ctx, "@stdlib//"+p.module+".star"); err != nil {
+		return err
+	}
+	if _, ok := p.interp.Globals()["main"]; !ok {
+		return nil
+	}
+	_, err := p.interp.Eval(ctx, "<command>", "main(args)")
+	return err
 }
 
 // batch runs a script to its end or to Ctrl-C and returns the exit code. When the prompt follows, it waits

@@ -57,7 +57,8 @@ func readAll(name string, open func(name string) (fs.File, error)) ([]byte, erro
 		return nil, err
 	}
 	if info.Size() > importanceMost {
-		return nil, fmt.Errorf("%s has %d bytes, an importance matrix has at most %d", name, info.Size(), importanceMost)
+		return nil, fmt.Errorf("%s has %d bytes, an importance matrix has at most %d", name, info.Size(),
+			importanceMost)
 	}
 	data := make([]byte, info.Size())
 	for n := 0; n < len(data); {
