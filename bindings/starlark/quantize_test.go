@@ -73,8 +73,9 @@ func TestQuantizeModel(t *testing.T) {
 		return v.String(), nil
 	}
 	tests := []struct{ src, want string }{
-		{`[t["to"] for t in quantize_model(dir + "stories.gguf", dir + "a.gguf", "Q8_0", types={"attn_[qk]": "q4_0"})` +
-			` if t["name"].startswith("blk.1.attn")]`, `["q4_0", "f32", "q8_0", "q4_0", "q8_0"]`},
+		{`[t["to"] for t in quantize_model(dir + "stories.gguf", dir + "a.gguf", "Q8_0", ` +
+			`types={"attn_[qk]": "q4_0"}) if t["name"].startswith("blk.1.attn")]`,
+			`["q4_0", "f32", "q8_0", "q4_0", "q8_0"]`},
 		{`[t["bytes"] for t in quantize_model(dir + "stories.gguf", dir + "a.gguf", "f16")][:2]`, `[65536, 256]`},
 		{`sorted(quantize_model(dir + "a.gguf", dir + "b.gguf", "q4_0")[1])`,
 			`["bytes", "elements", "error", "from", "magnitude", "name", "to"]`},
@@ -96,7 +97,7 @@ func TestQuantizeModel(t *testing.T) {
 		`quantize_model(dir + "storys.gguf", dir + "b.gguf", "q4_0")`:                       `did you mean`,
 		`quantize_model(dir + "b.gguf", dir + "b.gguf", "q8_0")`:                            "quantized already, as q",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", imatrix=dir + "no")`:  "cannot open",
-		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": 4})`:      "want a pattern and the name",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": 4})`:      "want a pattern and",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": "q4_k"})`: "no multiple of the 256",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"(": "q4_0"})`: "types:",
 		`quantize_model(dir + "stories.gguf", dir + "no/b.gguf", "q8_0")`:                   "cannot save",

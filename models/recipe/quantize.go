@@ -150,7 +150,7 @@ func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) 
 		}
 		e.importance, e.rows = values, t.Elements()/max(1, len(values))
 	} else if j.Recipe.NeedsImportance(t.Name, f) {
-		return gguf.DraftTensor{}, fmt.Errorf("becomes %s, for which an importance matrix is needed that has it", f.Name)
+		return gguf.DraftTensor{}, fmt.Errorf("becomes %s, for which an importance matrix is needed", f.Name)
 	}
 	id, _ := gguf.TypeNamed(f.Name)
 	return gguf.DraftTensor{Name: t.Name, Type: id, Dims: t.Dims, Write: e.write}, nil
