@@ -11,9 +11,10 @@ var q3_k = Format{
 		d := half(b[108:])
 		for g := range 16 {
 			scale := d * float32(scale3K(b[96:], g))
-			for j := 16 * g; j < 16*g+16; j++ {
-				q := int(crumb(b[32:], j)) | int(b[j%32]>>(j/32)&1)<<2
-				y[j] = scale * float32(q-4)
+			low, high, shift := b[32+g/8*32+g%2*16:][:16], b[g%2*16:][:16], g/2%4*2
+			y := y[16*g:][:16]
+			for j, v := range low {
+				y[j] = scale * float32(int(v>>shift&3|high[j]>>(g/2)&1<<2)-4)
 			}
 		}
 	},

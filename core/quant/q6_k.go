@@ -9,12 +9,16 @@ var q6_k = Format{
 	decode: func(y []float32, b []byte) {
 		d := half(b[208:])
 		var q [128]uint8
-		for j := range y {
-			if j%128 == 0 {
-				nibbles(q[:], b[j/2:])
+		for g := range 16 {
+			if g%8 == 0 {
+				nibbles(q[:], b[8*g:])
 			}
-			v := int(q[j%128]|crumb(b[128:], j)<<4) - 32
-			y[j] = d * float32(int8(b[192+j/16])) * float32(v)
+			scale := d * float32(int8(b[192+g]))
+			low, high, shift := q[g%8*16:][:16], b[128+g/8*32+g%2*16:][:16], g/2%4*2
+			y := y[16*g:][:16]
+			for j, v := range low {
+				y[j] = scale * float32(int(v|high[j]>>shift&3<<4)-32)
+			}
 		}
 	},
 	encode: encodeQ6K,

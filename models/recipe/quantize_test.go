@@ -138,6 +138,24 @@ func TestQuantize(t *testing.T) {
 	}
 }
 
+// written writes the draft, with a layer under the key if there is one, and opens it.
+func written(t *testing.T, d *gguf.Draft, key string) *gguf.File {
+	t.Helper()
+	if key != "" {
+		d.Set(key, gguf.Int(gguf.KindU32, 1))
+		defer d.Delete(key)
+	}
+	var b bytes.Buffer
+	if err := d.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "written.gguf")
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return openModel(t, name)
+}
+
 func TestQuantizeErrors(t *testing.T) {
 	f := openModel(t, stories)
 	recipe := func(name string) *Recipe {
@@ -150,11 +168,17 @@ func TestQuantizeErrors(t *testing.T) {
 	small, _ := quantized(t, &Job{File: f, Recipe: recipe("q8_0")})
 	stopped := &par.Control{}
 	stopped.Stop()
+	wide := &gguf.Draft{Tensors: []gguf.DraftTensor{{Name: "blk.0.attn_q.weight", Type: small.Tensors()[0].Type,
+		Dims: []int{256, 2}, Write: func(w io.Writer) error { _, err := w.Write(make([]byte, 544)); return err }}}}
+	wide.Set("general.architecture", gguf.Text("llama"))
 	tests := []struct {
 		name string
 		job  *Job
 		want string
 	}{
+		{"no importance", &Job{File: written(t, wide, "llama.block_count"), Recipe: recipe("iq2_xs"), Again: true},
+			"tensor blk.0.attn_q.weight: becomes iq2_xs, for which an importance matrix is needed"},
+		{"no layers", &Job{File: written(t, wide, ""), Recipe: recipe("q8_0")}, "llama.block_count is missing"},
 		{"again", &Job{File: small, Recipe: recipe("q4_0")}, "quantized already, as q8_0"},
 		{"other model", &Job{File: f, Recipe: recipe("q4_0"), Importance: Importance{"token_embd.weight": {1, 2}}},
 			"tensor token_embd.weight: the importance matrix has 2 values for it, want 64: it is of another model"},
