@@ -43,7 +43,8 @@ func (*Quantize) Quantized() (operands uint64, named bool) { return 0, true }
 // Names moves the axis to the end.
 func (a *Quantize) Names(p *Plan) {
 	if !a.DType.Quantized() {
-		p.Fail(fmt.Sprintf("%s is no quantized dtype, want one of %s", a.DType, quantizedNames()),
+		p.Fail(fmt.Sprintf("%s is no quantized dtype, want one of %s", a.DType,
+			strings.Join(dtype.QuantizedNames(), " ")),
 			fmt.Sprintf("use %s.cast(%q)", p.c.param(a.X), a.DType))
 	}
 	for _, t := range []*Tensor{a.X, a.Importance} {
@@ -65,17 +66,6 @@ func (a *Quantize) Names(p *Plan) {
 	}
 	p.Out(a.X.axes.Without(last).Append(last), a.DType)
 	p.Keep(last)
-}
-
-// quantizedNames is the names of all quantized dtypes.
-func quantizedNames() string {
-	var names []string
-	for _, f := range quant.Formats() {
-		if f.DType.Quantized() {
-			names = append(names, f.Name)
-		}
-	}
-	return strings.Join(names, " ")
 }
 
 // Sizes insists on whole blocks.

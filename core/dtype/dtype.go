@@ -92,6 +92,9 @@ func Parse(name string) (Type, bool) {
 	return Invalid, false
 }
 
+// QuantizedNames returns the name of every quantized type.
+func QuantizedNames() []string { return slices.Clone(quantized) }
+
 // Names returns the name of every type except Invalid and the quantized ones, in the order of the constants.
 func Names() []string {
 	names := make([]string, 0, len(types)-1)
