@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -151,20 +152,33 @@ func (c *Ctx) contractQuantized(out, x, w *Tensor, con axis.Contraction) {
 	rows := max(1, min(quantizedRows, tileWork/max(1, m*k)))
 	across := ceilDiv(n, rows)
 	c.Split(out.Len()/(m*n)*across, max(1, tileWork/max(1, m*k*rows)), func(lo, hi int) {
-		panel := make([]float32, rows*k)
+		panel := takePanel(rows * k)
+		defer panels.Put(panel)
 		for i := lo; i < hi; i++ {
 			batch, j := i/across, i%across*rows
 			count := min(rows, n-j)
 			for r := range count {
 				at := f.Size(rowAt(batch*n + j + r))
-				decodeInto(f, panel[r*k:(r+1)*k], bytes[at:at+f.Size(k)])
+				decodeInto(f, (*panel)[r*k:(r+1)*k], bytes[at:at+f.Size(k)])
 			}
-			gemm.NT(y[batch*m*n+j:], a[batch*m*k:], panel, m, count, k, k, k, n)
+			gemm.NT(y[batch*m*n+j:], a[batch*m*k:], *panel, m, count, k, k, k, n)
 		}
 	})
 	if dst != out {
 		c.copyInto(out, dst)
 	}
+}
+
+// panels is memory for decoded rows. A worker takes some for each chunk, and most are of one size.
+var panels sync.Pool
+
+func takePanel(n int) *[]float32 {
+	if p, ok := panels.Get().(*[]float32); ok && cap(*p) >= n {
+		*p = (*p)[:n]
+		return p
+	}
+	p := make([]float32, n)
+	return &p
 }
 
 // rowsOf tells where row i of w begins, in elements, if the axes are walked in this order.
