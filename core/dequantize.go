@@ -26,14 +26,6 @@ var dequantize = Declare[Dequantize]("dequantize")
 // Dequantize is the numbers that a quantized x stands for; see the Dequantize operation.
 func (x *Tensor) Dequantize() *Tensor { return dequantize.Call(Dequantize{X: x}) }
 
-// decoded is x, dequantized if it is quantized.
-func (x *Tensor) decoded() *Tensor {
-	if x.dtype.Quantized() {
-		return x.Dequantize()
-	}
-	return x
-}
-
 // Quantized takes a quantized x.
 func (*Dequantize) Quantized() (operands uint64, named bool) { return 1, false }
 

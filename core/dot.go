@@ -277,11 +277,19 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 // Saves the other operand of each that wants a gradient.
 func (*Dot) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 0 }
 
+// back contracts gy with w over w's own axes. A quantized w is decoded, and the product rounded to gy's dtype.
+func back(gy, w *Tensor, axes *axis.List) *Tensor {
+	if w.dtype.Quantized() {
+		return dot.Call(Dot{X: gy.wide(), W: w.Dequantize(), Axes: axes}).narrow(gy.dtype)
+	}
+	return dot.Call(Dot{X: gy, W: w, Axes: axes})
+}
+
 // VJP contracts gy with each operand over that one's own axes.
 func (a *Dot) VJP(_, gy []*Tensor, g *Grads) {
 	con := axis.Contract(a.X.axes, a.W.axes, a.Axes)
 	if g.Wants(0) {
-		g.Set(0, dot.Call(Dot{X: gy[0], W: a.W.decoded(), Axes: con.B}))
+		g.Set(0, back(gy[0], a.W, con.B))
 	}
 	if g.Wants(1) {
 		g.Set(1, dot.Call(Dot{X: gy[0], W: a.X, Axes: con.A}))

@@ -107,7 +107,7 @@ func (a *Dots) VJP(_, gy []*Tensor, g *Grads) {
 		if !g.Wants(0) {
 			continue
 		}
-		part := dot.Call(Dot{X: gy[i], W: w.decoded(), Axes: con.B})
+		part := back(gy[i], w, con.B)
 		if gx != nil {
 			part = gx.Add(part)
 		}
