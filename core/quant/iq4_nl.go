@@ -30,6 +30,7 @@ var curve = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53
 
 // onCurve returns the place in curve of the value nearest to v, the higher of two as near.
 func onCurve(v float32) uint8 {
+	v = float32(v) // a product, which is not to be fused with what follows
 	lo, hi := 0, len(curve)-1
 	if v <= float32(curve[lo]) {
 		return 0

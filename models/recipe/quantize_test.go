@@ -14,6 +14,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/core/par"
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 const stories = "../../examples/data/stories260K.gguf"
@@ -290,4 +291,36 @@ func FuzzImportance(f *testing.F) {
 			t.Error("neither a matrix nor an error")
 		}
 	})
+}
+
+// TestExperts: each expert of a tensor is encoded with an importance of its own.
+func TestExperts(t *testing.T) {
+	const row, rows, experts = 256, 2, 3
+	x := make([]float32, row*rows*experts)
+	importance := make([]float32, row*experts)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i * i)))
+	}
+	for i := range importance {
+		importance[i] = float32(1 + i*i%17)
+	}
+	f32, _ := gguf.TypeNamed("f32")
+	d := &gguf.Draft{Tensors: []gguf.DraftTensor{{Name: "blk.0.ffn_up_exps.weight", Type: f32,
+		Dims:  []int{row, rows, experts},
+		Write: func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, x) }}}}
+	d.Set("general.architecture", gguf.Text("llama"))
+	r, _ := ByName("q4_k_s")
+	out, _ := quantized(t, &Job{File: written(t, d, "llama.block_count"), Recipe: r,
+		Importance: Importance{"blk.0.ffn_up_exps.weight": importance}})
+	f, _ := quant.ByName("q4_k")
+	want := make([]byte, f.Size(len(x)))
+	for e := range experts {
+		lo, hi := e*row*rows, (e+1)*row*rows
+		if err := f.Encode(want[f.Size(lo):f.Size(hi)], x[lo:hi], importance[e*row:(e+1)*row]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.Tensors()[0].Bytes(); !bytes.Equal(got, want) {
+		t.Errorf("got %x\nwant %x", got[:64], want[:64])
+	}
 }
