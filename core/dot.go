@@ -19,7 +19,10 @@ import (
 // rounding (fused multiply-add); f16 and bf16 compute in f32. A row of a batch has the bits of that row
 // alone.
 //
-// Errors: an axis that one of them lacks; sizes or dtypes that differ.
+// A quantized w is decoded on the way, with the result of w.dequantize(). Its blocks lie along its last axes, and
+// those must be the ones contracted; products are added in their order.
+//
+// Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
 //
 // Example:
 //
@@ -40,9 +43,12 @@ func (x *Tensor) Dot(w *Tensor, axes string) *Tensor {
 // Names sorts the axes by role.
 func (a *Dot) Names(p *Plan) {
 	con := p.contract(a.X, a.W, a.Axes)
-	p.Out(con.Out, p.Same(a.X, a.W))
+	p.Out(con.Out, p.product(a.X, a.W))
 	p.Keep(con)
 }
+
+// Quantized takes a quantized w.
+func (*Dot) Quantized() (operands uint64, named bool) { return 2, false }
 
 // contract insists that both operands have the contracted axes and no free axis stands in both.
 func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
@@ -50,6 +56,10 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 	p.NeedAll(w, axes)
 	con := axis.Contract(x.axes, w.axes, axes)
 	p.batches = append(p.batches, con.Batch)
+	if w.dtype.Quantized() {
+		p.alongBlocks(w, con.Sum)
+		con.Sum = w.axes.Shared(con.Sum)
+	}
 	return con
 }
 
@@ -58,6 +68,10 @@ func (a *Dot) Eval(c *Ctx) { c.contract(c.Out(0), a.X, a.W, c.Data().(axis.Contr
 
 // contract computes out = x·w, whose axes con has sorted.
 func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {
+	if w.dtype.Quantized() {
+		c.contractQuantized(out, x, w, con)
+		return
+	}
 	switch classOf(out.dtype) {
 	case dtype.F32:
 		multiply[float32](c, out, x, w, con)
@@ -86,7 +100,8 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 	if out.dtype != dt {
 		dst = c.Scratch(dt, out.axes, out.sizes)
 	}
-	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, all: k, plain: plain}
+	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, all: k,
+		plain: plain}
 	batch := out.Len() / (m * n)
 	if dt.IsFloat() && k > 0 && (m > fewRows && n >= gemm.Width || k > packDepth) {
 		g.room(c, batch, packDepth)
@@ -275,6 +290,10 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 		Dot{X: m.Tensor(dtype.F32, "row=3 head=2 head_dim=4 batch=2"),
 			W: m.Tensor(dtype.F32, "head_dim=4 out=5 head=2 batch=2"), Axes: axisList("head_dim", "head")},
 		Dot{X: m.Tensor(dtype.F32, "in=17"), W: m.Tensor(dtype.F32, "in=17"), Axes: in})
+	for _, dt := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=64"), W: m.Quantized("q4_0", "out=37 in=64"), Axes: in},
+			Dot{X: m.Tensor(dt, "in=256 row=3 expert=2"), W: m.Quantized("q6_k", "out=5 expert=2 in=256"), Axes: in})
+	}
 	for _, dt := range allDTypes {
 		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "in=5 out=17"), Axes: in},
 			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "row=3 out=4 in=5"), Axes: in})
@@ -285,11 +304,19 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 // Saves the other operand of each that wants a gradient.
 func (*Dot) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 0 }
 
+// back contracts gy with w over w's own axes. A quantized w is decoded, and the product rounded to gy's dtype.
+func back(gy, w *Tensor, axes *axis.List) *Tensor {
+	if w.dtype.Quantized() {
+		return dot.Call(Dot{X: gy.wide(), W: w.Dequantize(), Axes: axes}).narrow(gy.dtype)
+	}
+	return dot.Call(Dot{X: gy, W: w, Axes: axes})
+}
+
 // VJP contracts gy with each operand over that one's own axes.
 func (a *Dot) VJP(_, gy []*Tensor, g *Grads) {
 	con := axis.Contract(a.X.axes, a.W.axes, a.Axes)
 	if g.Wants(0) {
-		g.Set(0, dot.Call(Dot{X: gy[0], W: a.W, Axes: con.B}))
+		g.Set(0, back(gy[0], a.W, con.B))
 	}
 	if g.Wants(1) {
 		g.Set(1, dot.Call(Dot{X: gy[0], W: a.X, Axes: con.A}))
