@@ -49,6 +49,8 @@ var elsewhere = map[string]string{
 	"dropout":              "core/random_test.go: mean and variance",
 	"eye":                  "TestEye",
 	"linear_cross_entropy": "grad: its Ref, of dot and cross_entropy, which the suites have",
+	"quantize":             "core/quant: ggml's bytes",
+	"dequantize":           "core/quant: ggml's numbers",
 	"stop_gradient":        "grad: no gradient flows, and the value is that of x",
 	"le":                   "core/pointwise_test.go: a naive loop",
 	"masked_select":        "core/select_test.go: a naive loop",
