@@ -8,8 +8,9 @@ import (
 // Sum adds up the elements along the named axes; without names, all of them.
 //
 // Shape: x[a, b, c] → y[a, c] for sum("b").
-// Numerics: floats are added in a fixed tree of 16 lanes, in blocks of 16384 elements whose sums are added likewise, in
-// the order in which the axes are named; f16 and bf16 add in f32. Integers and bool give i64. An empty sum is 0.
+// Numerics: floats are added in a fixed tree of 16 lanes, in blocks of 16384 elements (of a whole one the quarters
+// are added first) whose sums are added likewise, in the order in which the axes are named; f16 and bf16 add in f32.
+// Integers and bool give i64. An empty sum is 0.
 //
 // Example:
 //

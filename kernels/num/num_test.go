@@ -118,7 +118,22 @@ func TestLongRuns(t *testing.T) { // more than one call of assembly
 	x[n-20], x[5] = 9, -9
 	var parts []float32
 	for at := 0; at < n; at += Block {
-		parts = append(parts, laneSum(x[at:min(n, at+Block)]))
+		part := x[at:min(n, at+Block)]
+		if len(part) == Block {
+			quarters := make([]float32, Block/4)
+			for i := range quarters {
+				quarters[i] = (part[i] + part[i+Block/4]) + (part[i+Block/2] + part[i+3*Block/4])
+			}
+			part = quarters
+		}
+		parts = append(parts, laneSum(part))
+	}
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		if got, want := Sum(x), laneSum(parts); got != want {
+			t.Errorf("tier %s: sum is %v, want %v", tier, got, want)
+		}
+		restore()
 	}
 	if got, want := Sum(x), laneSum(parts); got != want {
 		t.Errorf("sum is %v, want %v", got, want)

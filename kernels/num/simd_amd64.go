@@ -252,6 +252,22 @@ func sumF32AVX512(lanes, x *float32, n int)
 //go:noescape
 func sumF32AVX2(lanes, x *float32, n int)
 
+// sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+func sum4F32(lanes, w, x, y, z *float32, n int) {
+	if cpu.Current() == cpu.AVX512 {
+		sum4F32AVX512(lanes, w, x, y, z, n)
+		return
+	}
+	sum4F32AVX2(lanes, w, x, y, z, n)
+}
+
+//go:noescape
+func sum4F32AVX512(lanes, w, x, y, z *float32, n int)
+
+//go:noescape
+func sum4F32AVX2(lanes, w, x, y, z *float32, n int)
+
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func dotF32(lanes, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
@@ -558,6 +574,22 @@ func sumF64AVX512(lanes, x *float64, n int)
 
 //go:noescape
 func sumF64AVX2(lanes, x *float64, n int)
+
+// sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+func sum4F64(lanes, w, x, y, z *float64, n int) {
+	if cpu.Current() == cpu.AVX512 {
+		sum4F64AVX512(lanes, w, x, y, z, n)
+		return
+	}
+	sum4F64AVX2(lanes, w, x, y, z, n)
+}
+
+//go:noescape
+func sum4F64AVX512(lanes, w, x, y, z *float64, n int)
+
+//go:noescape
+func sum4F64AVX2(lanes, w, x, y, z *float64, n int)
 
 // dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 func dotF64(lanes, x, y *float64, n int) {

@@ -808,6 +808,82 @@ end:
 	VZEROUPPER
 	RET
 
+// sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 256 bytes. acc0 in Z30.
+//
+// func sum4F32AVX512(lanes, w, x, y, z *float32, n int)
+TEXT ·sum4F32AVX512(SB), NOSPLIT, $0-48
+	MOVQ w+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ y+24(FP), DX
+	MOVQ z+32(FP), R8
+	MOVQ n+40(FP), CX
+	MOVQ lanes+0(FP), R11
+	VMOVUPS 0(R11), Z30
+	XORQ AX, AX
+	TESTQ CX, CX
+	JEQ end
+loop:
+	VMOVUPS 0(DI)(AX*4), Z0
+	VMOVUPS 0(SI)(AX*4), Z1
+	VADDPS Z1, Z0, Z1
+	VMOVUPS 0(DX)(AX*4), Z0
+	VMOVUPS 0(R8)(AX*4), Z2
+	VADDPS Z2, Z0, Z2
+	VADDPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loop
+end:
+	VMOVUPS Z30, 0(R11)
+	VZEROUPPER
+	RET
+
+// sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 256 bytes. acc0 in Y14, acc1 in Y13.
+//
+// func sum4F32AVX2(lanes, w, x, y, z *float32, n int)
+TEXT ·sum4F32AVX2(SB), NOSPLIT, $0-48
+	MOVQ w+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ y+24(FP), DX
+	MOVQ z+32(FP), R8
+	MOVQ n+40(FP), CX
+	MOVQ lanes+0(FP), R11
+	VMOVUPS 0(R11), Y14
+	VMOVUPS 32(R11), Y13
+	XORQ AX, AX
+	TESTQ CX, CX
+	JEQ end
+loop:
+	VMOVUPS 0(DI)(AX*4), Y0
+	VMOVUPS 0(SI)(AX*4), Y1
+	VADDPS Y1, Y0, Y1
+	VMOVUPS 0(DX)(AX*4), Y0
+	VMOVUPS 0(R8)(AX*4), Y2
+	VADDPS Y2, Y0, Y2
+	VADDPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 32(DI)(AX*4), Y2
+	VMOVUPS 32(SI)(AX*4), Y1
+	VADDPS Y1, Y2, Y1
+	VMOVUPS 32(DX)(AX*4), Y2
+	VMOVUPS 32(R8)(AX*4), Y0
+	VADDPS Y0, Y2, Y0
+	VADDPS Y0, Y1, Y0
+	VADDPS Y0, Y13, Y13
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loop
+end:
+	VMOVUPS Y14, 0(R11)
+	VMOVUPS Y13, 32(R11)
+	VZEROUPPER
+	RET
+
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in Z30.
 //
@@ -1930,6 +2006,112 @@ loop:
 	VMOVUPS 64(DI)(AX*8), Y0
 	VADDPD Y0, Y12, Y12
 	VMOVUPS 96(DI)(AX*8), Y0
+	VADDPD Y0, Y11, Y11
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loop
+end:
+	VMOVUPS Y14, 0(R11)
+	VMOVUPS Y13, 32(R11)
+	VMOVUPS Y12, 64(R11)
+	VMOVUPS Y11, 96(R11)
+	VZEROUPPER
+	RET
+
+// sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 512 bytes. acc0 in Z30, acc1 in Z29.
+//
+// func sum4F64AVX512(lanes, w, x, y, z *float64, n int)
+TEXT ·sum4F64AVX512(SB), NOSPLIT, $0-48
+	MOVQ w+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ y+24(FP), DX
+	MOVQ z+32(FP), R8
+	MOVQ n+40(FP), CX
+	MOVQ lanes+0(FP), R11
+	VMOVUPS 0(R11), Z30
+	VMOVUPS 64(R11), Z29
+	XORQ AX, AX
+	TESTQ CX, CX
+	JEQ end
+loop:
+	VMOVUPS 0(DI)(AX*8), Z0
+	VMOVUPS 0(SI)(AX*8), Z1
+	VADDPD Z1, Z0, Z1
+	VMOVUPS 0(DX)(AX*8), Z0
+	VMOVUPS 0(R8)(AX*8), Z2
+	VADDPD Z2, Z0, Z2
+	VADDPD Z2, Z1, Z2
+	VADDPD Z2, Z30, Z30
+	VMOVUPS 64(DI)(AX*8), Z2
+	VMOVUPS 64(SI)(AX*8), Z1
+	VADDPD Z1, Z2, Z1
+	VMOVUPS 64(DX)(AX*8), Z2
+	VMOVUPS 64(R8)(AX*8), Z0
+	VADDPD Z0, Z2, Z0
+	VADDPD Z0, Z1, Z0
+	VADDPD Z0, Z29, Z29
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loop
+end:
+	VMOVUPS Z30, 0(R11)
+	VMOVUPS Z29, 64(R11)
+	VZEROUPPER
+	RET
+
+// sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 512 bytes. acc0 in Y14, acc1 in Y13, acc2 in Y12, acc3 in Y11.
+//
+// func sum4F64AVX2(lanes, w, x, y, z *float64, n int)
+TEXT ·sum4F64AVX2(SB), NOSPLIT, $0-48
+	MOVQ w+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ y+24(FP), DX
+	MOVQ z+32(FP), R8
+	MOVQ n+40(FP), CX
+	MOVQ lanes+0(FP), R11
+	VMOVUPS 0(R11), Y14
+	VMOVUPS 32(R11), Y13
+	VMOVUPS 64(R11), Y12
+	VMOVUPS 96(R11), Y11
+	XORQ AX, AX
+	TESTQ CX, CX
+	JEQ end
+loop:
+	VMOVUPS 0(DI)(AX*8), Y0
+	VMOVUPS 0(SI)(AX*8), Y1
+	VADDPD Y1, Y0, Y1
+	VMOVUPS 0(DX)(AX*8), Y0
+	VMOVUPS 0(R8)(AX*8), Y2
+	VADDPD Y2, Y0, Y2
+	VADDPD Y2, Y1, Y2
+	VADDPD Y2, Y14, Y14
+	VMOVUPS 32(DI)(AX*8), Y2
+	VMOVUPS 32(SI)(AX*8), Y1
+	VADDPD Y1, Y2, Y1
+	VMOVUPS 32(DX)(AX*8), Y2
+	VMOVUPS 32(R8)(AX*8), Y0
+	VADDPD Y0, Y2, Y0
+	VADDPD Y0, Y1, Y0
+	VADDPD Y0, Y13, Y13
+	VMOVUPS 64(DI)(AX*8), Y0
+	VMOVUPS 64(SI)(AX*8), Y1
+	VADDPD Y1, Y0, Y1
+	VMOVUPS 64(DX)(AX*8), Y0
+	VMOVUPS 64(R8)(AX*8), Y2
+	VADDPD Y2, Y0, Y2
+	VADDPD Y2, Y1, Y2
+	VADDPD Y2, Y12, Y12
+	VMOVUPS 96(DI)(AX*8), Y2
+	VMOVUPS 96(SI)(AX*8), Y1
+	VADDPD Y1, Y2, Y1
+	VMOVUPS 96(DX)(AX*8), Y2
+	VMOVUPS 96(R8)(AX*8), Y0
+	VADDPD Y0, Y2, Y0
+	VADDPD Y0, Y1, Y0
 	VADDPD Y0, Y11, Y11
 	ADDQ $16, AX
 	CMPQ AX, CX

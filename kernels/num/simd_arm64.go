@@ -90,6 +90,12 @@ func layerScaleF32(y, x, w, b *float32, m, r float32, n int)
 //go:noescape
 func sumF32(lanes, x *float32, n int)
 
+// sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+//
+//go:noescape
+func sum4F32(lanes, w, x, y, z *float32, n int)
+
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
 //go:noescape
@@ -200,6 +206,12 @@ func layerScaleF64(y, x, w, b *float64, m, r float64, n int)
 //
 //go:noescape
 func sumF64(lanes, x *float64, n int)
+
+// sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+//
+//go:noescape
+func sum4F64(lanes, w, x, y, z *float64, n int)
 
 // dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //

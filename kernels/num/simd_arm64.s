@@ -392,6 +392,69 @@ end:
 	FMOVQ F27, 48(R10)
 	RET
 
+// sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 256 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
+//
+// func sum4F32(lanes, w, x, y, z *float32, n int)
+TEXT ·sum4F32(SB), NOSPLIT, $0-48
+	MOVD w+8(FP), R0
+	MOVD x+16(FP), R1
+	MOVD y+24(FP), R2
+	MOVD z+32(FP), R3
+	MOVD n+40(FP), R9
+	MOVD lanes+0(FP), R10
+	FMOVQ 0(R10), F30
+	FMOVQ 16(R10), F29
+	FMOVQ 32(R10), F28
+	FMOVQ 48(R10), F27
+	CBZ R9, end
+loop:
+	FMOVQ 0(R0), F0
+	FMOVQ 0(R1), F1
+	WORD $0x4e21d401 // FADD V1, V0, V1 of 4-byte lanes
+	FMOVQ 0(R2), F0
+	FMOVQ 0(R3), F2
+	WORD $0x4e22d402 // FADD V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ 16(R0), F2
+	FMOVQ 16(R1), F1
+	WORD $0x4e21d441 // FADD V1, V2, V1 of 4-byte lanes
+	FMOVQ 16(R2), F2
+	FMOVQ 16(R3), F0
+	WORD $0x4e20d440 // FADD V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d420 // FADD V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	FMOVQ 32(R0), F0
+	FMOVQ 32(R1), F1
+	WORD $0x4e21d401 // FADD V1, V0, V1 of 4-byte lanes
+	FMOVQ 32(R2), F0
+	FMOVQ 32(R3), F2
+	WORD $0x4e22d402 // FADD V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d79c // FADD V28, V28, V2 of 4-byte lanes
+	FMOVQ 48(R0), F2
+	FMOVQ 48(R1), F1
+	WORD $0x4e21d441 // FADD V1, V2, V1 of 4-byte lanes
+	FMOVQ 48(R2), F2
+	FMOVQ 48(R3), F0
+	WORD $0x4e20d440 // FADD V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d420 // FADD V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d77b // FADD V27, V27, V0 of 4-byte lanes
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R9
+	BNE loop
+end:
+	FMOVQ F30, 0(R10)
+	FMOVQ F29, 16(R10)
+	FMOVQ F28, 32(R10)
+	FMOVQ F27, 48(R10)
+	RET
+
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
@@ -1095,6 +1158,110 @@ loop:
 	FMOVQ 112(R0), F0
 	WORD $0x4e60d6f7 // FADD V23, V23, V0 of 8-byte lanes
 	ADD $128, R0
+	SUBS $16, R9
+	BNE loop
+end:
+	FMOVQ F30, 0(R10)
+	FMOVQ F29, 16(R10)
+	FMOVQ F28, 32(R10)
+	FMOVQ F27, 48(R10)
+	FMOVQ F26, 64(R10)
+	FMOVQ F25, 80(R10)
+	FMOVQ F24, 96(R10)
+	FMOVQ F23, 112(R10)
+	RET
+
+// sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
+// elements.
+// A turn treats 16 elements and touches 512 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
+// acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
+//
+// func sum4F64(lanes, w, x, y, z *float64, n int)
+TEXT ·sum4F64(SB), NOSPLIT, $0-48
+	MOVD w+8(FP), R0
+	MOVD x+16(FP), R1
+	MOVD y+24(FP), R2
+	MOVD z+32(FP), R3
+	MOVD n+40(FP), R9
+	MOVD lanes+0(FP), R10
+	FMOVQ 0(R10), F30
+	FMOVQ 16(R10), F29
+	FMOVQ 32(R10), F28
+	FMOVQ 48(R10), F27
+	FMOVQ 64(R10), F26
+	FMOVQ 80(R10), F25
+	FMOVQ 96(R10), F24
+	FMOVQ 112(R10), F23
+	CBZ R9, end
+loop:
+	FMOVQ 0(R0), F0
+	FMOVQ 0(R1), F1
+	WORD $0x4e61d401 // FADD V1, V0, V1 of 8-byte lanes
+	FMOVQ 0(R2), F0
+	FMOVQ 0(R3), F2
+	WORD $0x4e62d402 // FADD V2, V0, V2 of 8-byte lanes
+	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d7de // FADD V30, V30, V2 of 8-byte lanes
+	FMOVQ 16(R0), F2
+	FMOVQ 16(R1), F1
+	WORD $0x4e61d441 // FADD V1, V2, V1 of 8-byte lanes
+	FMOVQ 16(R2), F2
+	FMOVQ 16(R3), F0
+	WORD $0x4e60d440 // FADD V0, V2, V0 of 8-byte lanes
+	WORD $0x4e60d420 // FADD V0, V1, V0 of 8-byte lanes
+	WORD $0x4e60d7bd // FADD V29, V29, V0 of 8-byte lanes
+	FMOVQ 32(R0), F0
+	FMOVQ 32(R1), F1
+	WORD $0x4e61d401 // FADD V1, V0, V1 of 8-byte lanes
+	FMOVQ 32(R2), F0
+	FMOVQ 32(R3), F2
+	WORD $0x4e62d402 // FADD V2, V0, V2 of 8-byte lanes
+	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d79c // FADD V28, V28, V2 of 8-byte lanes
+	FMOVQ 48(R0), F2
+	FMOVQ 48(R1), F1
+	WORD $0x4e61d441 // FADD V1, V2, V1 of 8-byte lanes
+	FMOVQ 48(R2), F2
+	FMOVQ 48(R3), F0
+	WORD $0x4e60d440 // FADD V0, V2, V0 of 8-byte lanes
+	WORD $0x4e60d420 // FADD V0, V1, V0 of 8-byte lanes
+	WORD $0x4e60d77b // FADD V27, V27, V0 of 8-byte lanes
+	FMOVQ 64(R0), F0
+	FMOVQ 64(R1), F1
+	WORD $0x4e61d401 // FADD V1, V0, V1 of 8-byte lanes
+	FMOVQ 64(R2), F0
+	FMOVQ 64(R3), F2
+	WORD $0x4e62d402 // FADD V2, V0, V2 of 8-byte lanes
+	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d75a // FADD V26, V26, V2 of 8-byte lanes
+	FMOVQ 80(R0), F2
+	FMOVQ 80(R1), F1
+	WORD $0x4e61d441 // FADD V1, V2, V1 of 8-byte lanes
+	FMOVQ 80(R2), F2
+	FMOVQ 80(R3), F0
+	WORD $0x4e60d440 // FADD V0, V2, V0 of 8-byte lanes
+	WORD $0x4e60d420 // FADD V0, V1, V0 of 8-byte lanes
+	WORD $0x4e60d739 // FADD V25, V25, V0 of 8-byte lanes
+	FMOVQ 96(R0), F0
+	FMOVQ 96(R1), F1
+	WORD $0x4e61d401 // FADD V1, V0, V1 of 8-byte lanes
+	FMOVQ 96(R2), F0
+	FMOVQ 96(R3), F2
+	WORD $0x4e62d402 // FADD V2, V0, V2 of 8-byte lanes
+	WORD $0x4e62d422 // FADD V2, V1, V2 of 8-byte lanes
+	WORD $0x4e62d718 // FADD V24, V24, V2 of 8-byte lanes
+	FMOVQ 112(R0), F2
+	FMOVQ 112(R1), F1
+	WORD $0x4e61d441 // FADD V1, V2, V1 of 8-byte lanes
+	FMOVQ 112(R2), F2
+	FMOVQ 112(R3), F0
+	WORD $0x4e60d440 // FADD V0, V2, V0 of 8-byte lanes
+	WORD $0x4e60d420 // FADD V0, V1, V0 of 8-byte lanes
+	WORD $0x4e60d6f7 // FADD V23, V23, V0 of 8-byte lanes
+	ADD $128, R0
+	ADD $128, R1
+	ADD $128, R2
+	ADD $128, R3
 	SUBS $16, R9
 	BNE loop
 end:

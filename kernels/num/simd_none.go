@@ -39,6 +39,8 @@ func layerScaleF32(y, x, w, b *float32, m, r float32, n int) { panic("this build
 
 func sumF32(lanes, x *float32, n int) { panic("this build has no assembly") }
 
+func sum4F32(lanes, w, x, y, z *float32, n int) { panic("this build has no assembly") }
+
 func dotF32(lanes, x, y *float32, n int) { panic("this build has no assembly") }
 
 func squaresF32(lanes, x *float32, m float32, n int) { panic("this build has no assembly") }
@@ -80,6 +82,8 @@ func rmsScaleF64(y, x, w *float64, r float64, n int) { panic("this build has no 
 func layerScaleF64(y, x, w, b *float64, m, r float64, n int) { panic("this build has no assembly") }
 
 func sumF64(lanes, x *float64, n int) { panic("this build has no assembly") }
+
+func sum4F64(lanes, w, x, y, z *float64, n int) { panic("this build has no assembly") }
 
 func dotF64(lanes, x, y *float64, n int) { panic("this build has no assembly") }
 

@@ -101,6 +101,9 @@ func (s *source) sums(elem int) {
 		s.write(l)
 	}
 	write("sum", "adds x[i] to lane i%16.", "x", "", func(b *body) { b.addInto(b.load(0)) })
+	write("sum4", "adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16.", "w, x, y, z", "", func(b *body) {
+		b.addInto(b.plus(b.plus(b.load(0), b.load(1)), b.plus(b.load(2), b.load(3))))
+	})
 	write("dot", "adds x[i]·y[i], fused, to lane i%16.", "x, y", "", func(b *body) { b.fmaInto(b.load(0), b.load(1)) })
 	write("squares", "adds (x[i] - m)², fused, to lane i%16.", "x", "m", func(b *body) {
 		d := b.minus(b.load(0), b.scalar("m"))
