@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -166,6 +167,31 @@ func TestDamaged(t *testing.T) {
 	} {
 		if _, err := New(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want an error with %q", err, name)
+		}
+	}
+}
+
+// TestMemory reads headers that claim more than there is: what is allocated hangs on the bytes there are, at most four
+// times those of the header and 1 MiB.
+func TestMemory(t *testing.T) {
+	long := strings.Repeat("1, ", 20000)
+	for _, data := range [][]byte{
+		file("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 4),
+		file("{'descr': '<f8', 'fortran_order': True, 'shape': (1, 4611686018427387904)}", 0),
+		file("{'descr': '<f4', 'fortran_order': False, 'shape': ("+long+")}", 4),
+		file("{'descr': '"+strings.Repeat("<", 60000)+"'}", 0),
+		append([]byte(magic), 2, 0, 255, 255, 255, 255),
+		append([]byte(magic), 3, 0, 255, 255, 255, 127),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := New(bytes.NewReader(data), int64(len(data)))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%.80q was read", data)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(4*len(data)+1<<20) {
+			t.Errorf("%.80q: %d bytes allocated for a file of %d", data, used, len(data))
 		}
 	}
 }
