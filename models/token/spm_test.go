@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
-
-var shared = flag.String("shared", "",
-	"folder with llama.cpp's models/ggml-vocab-*.gguf, their .inp and .out, and *.extra.json")
 
 type textCase struct {
 	Text string
@@ -65,47 +59,6 @@ func TestStories260KTexts(t *testing.T) {
 		t.Fatalf("got %d cases, want 5", len(cases))
 	}
 	check(t, tokenizer(t, "stories260k"), cases, AddSpecial)
-}
-
-// TestSharedTexts runs the original files, for the models that are known here.
-func TestSharedTexts(t *testing.T) {
-	if *shared == "" {
-		t.Skip("no -shared folder")
-	}
-	for _, name := range []string{"llama-spm", "phi-3"} {
-		t.Run(name, func(t *testing.T) {
-			base := filepath.Join(*shared, "ggml-vocab-"+name+".gguf")
-			tk, err := newTokenizer(base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read := func(path string) []byte {
-				data, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return data
-			}
-			var cases []textCase
-			if err := json.Unmarshal(read(filepath.Join(*shared, name+".extra.json")), &cases); err != nil {
-				t.Fatal(err)
-			}
-			texts := strings.Split(string(read(base+".inp")), "\n__ggml_vocab_test__\n")
-			for i, line := range strings.Split(strings.TrimSuffix(string(read(base+".out")), "\n"), "\n") {
-				c := textCase{Text: texts[i], IDs: []int32{}}
-				for _, field := range strings.Fields(line) {
-					id, err := strconv.Atoi(field)
-					if err != nil {
-						t.Fatal(err)
-					}
-					c.IDs = append(c.IDs, int32(id))
-				}
-				cases = append(cases, c)
-			}
-			check(t, tk, cases, Plain)
-			t.Logf("%d texts", len(cases))
-		})
-	}
 }
 
 // TestLlamaCpp has special tokens, user-defined ones, white space and invalid UTF-8.
