@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"strings"
 	"sync"
 	"unicode"
@@ -101,7 +102,9 @@ type bpe struct {
 	first      [256]int32 // each byte's symbol, -1 if it has none; not raw
 	dropSpaces bool       // white space only separates
 	lower      bool       // capitals become small letters
+	nfc        bool       // the text is composed first
 	prefix     bool       // a space comes before the text
+	always     bool       // even if it begins with one
 	pool       sync.Pool  // of *bpeScratch
 }
 
@@ -183,7 +186,10 @@ func (b *bpe) encode(e *encoding, text string) {
 	if len(text) >= bpeCacheFrom && s.cache == nil {
 		s.cache = make([]bpeCached, bpeCacheSize)
 	}
-	if b.prefix {
+	if b.nfc {
+		text = nfc(text)
+	}
+	if b.prefix && (b.always || text[0] != ' ') {
 		text = " " + text
 	}
 	if b.lower {
@@ -402,4 +408,28 @@ func popMin(heap []uint64) (uint64, []uint64) {
 	}
 	heap[i] = x
 	return top, heap
+}
+
+// Merges yields what joins, in order of rank, as the vocabulary writes it; nothing if t is no BPE by merges.
+func (t *Tokenizer) Merges() iter.Seq2[string, string] {
+	return func(yield func(left, right string) bool) {
+		b, ok := t.codec.(*bpe)
+		if !ok {
+			return
+		}
+		for _, slot := range b.merges.order() {
+			key := b.merges.keys[slot]
+			if !yield(b.text(int32(key>>32)), b.text(int32(uint32(key)))) {
+				return
+			}
+		}
+	}
+}
+
+// text is that of a symbol.
+func (b *bpe) text(symbol int32) string {
+	if n := int32(len(b.v.flags)); symbol >= n {
+		return string(b.extra.bytes(symbol - n))
+	}
+	return string(b.v.bytes(symbol))
 }

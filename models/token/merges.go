@@ -2,9 +2,11 @@ package token
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 )
 
 // merges says which neighbouring symbols of BPE join, into what and how soon: a hash table in two flat slices.
@@ -74,11 +76,37 @@ func (m *merges) of(left, right int32) (rank uint32, symbol int32) {
 	}
 }
 
-// readMerges reads n merges in order of rank. A text that is no token is a symbol all the same, numbered from the
-// last token on; extra has those.
+// readMerges reads n merges in order of rank, two texts with a space between. A text that is no token is a symbol all
+// the same, numbered from the last token on; extra has those.
 func readMerges(v *vocab, n int, texts iter.Seq[[]byte]) (m merges, extra *vocab, err error) {
 	m, extra = newMerges(n), newVocab(0, 0)
-	symbol := func(text []byte) int32 {
+	rank := uint32(0)
+	for merge := range texts {
+		at := -1
+		if len(merge) > 1 {
+			at = bytes.IndexByte(merge[1:], ' ') + 1 // the text on the left may begin with a space
+		}
+		if at <= 0 || at == len(merge)-1 {
+			return m, nil, fmt.Errorf("merge %d is %.40q, want two texts with a space between", rank, merge)
+		}
+		if err := m.join(v, extra, merge[:at], merge[at+1:], rank); err != nil {
+			return m, nil, err
+		}
+		rank++
+	}
+	return m, extra, nil
+}
+
+// join adds the merge of two texts.
+func (m *merges) join(v, extra *vocab, left, right []byte, rank uint32) error {
+	if len(left) == 0 || len(right) == 0 {
+		return fmt.Errorf("merge %d joins %.40q and %.40q, want two texts", rank, left, right)
+	}
+	if len(v.flags)+len(extra.flags) > maxTokens {
+		return fmt.Errorf("merge %d: got more than %d texts", rank, maxTokens)
+	}
+	var ids [3]int32
+	for i, text := range [][]byte{left, right, slices.Concat(left, right)} {
 		id := v.find(text)
 		if id < 0 {
 			if id = extra.find(text); id < 0 {
@@ -88,24 +116,20 @@ func readMerges(v *vocab, n int, texts iter.Seq[[]byte]) (m merges, extra *vocab
 			}
 			id += int32(len(v.flags))
 		}
-		return id
+		ids[i] = id
 	}
-	rank := uint32(0)
-	var whole []byte
-	for merge := range texts {
-		at := -1
-		if len(merge) > 1 {
-			at = bytes.IndexByte(merge[1:], ' ') + 1 // the text on the left may begin with a space
+	m.add(ids[0], ids[1], rank, ids[2])
+	return nil
+}
+
+// order is the slots that have a merge, by rank, and by slot where ranks are equal.
+func (m *merges) order() []int {
+	slots := make([]int, 0, m.n)
+	for i, key := range m.keys {
+		if key != noPair {
+			slots = append(slots, i)
 		}
-		if at <= 0 || at == len(merge)-1 {
-			return m, nil, fmt.Errorf("merge %d is %.40q, want two texts with a space between", rank, merge)
-		}
-		if len(v.flags)+len(extra.flags) > maxTokens {
-			return m, nil, fmt.Errorf("merge %d: got more than %d texts", rank, maxTokens)
-		}
-		whole = append(append(whole[:0], merge[:at]...), merge[at+1:]...)
-		m.add(symbol(merge[:at]), symbol(merge[at+1:]), rank, symbol(whole))
-		rank++
 	}
-	return m, extra, nil
+	slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(m.vals[a]>>32, m.vals[b]>>32) })
+	return slots
 }
