@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,3 +237,5 @@ func gunzip(t testing.TB, path string) []byte {
 	}
 	return data
 }
+
+func floatBits(f float32) uint32 { return math.Float32bits(f) }

@@ -10,7 +10,7 @@ import (
 )
 
 // hfPatterns are the expressions by which tokenizer.json files cut texts, and the pre-tokenizers that do the same. A
-// line with several has them in a row.
+// line with several has them in a row, with an empty line between.
 var hfPatterns = []struct{ patterns, pre string }{
 	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 		"dbrx"},
@@ -24,7 +24,7 @@ var hfPatterns = []struct{ patterns, pre string }{
 	{hfCased + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` + hfCasedUp + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}|` + hfCasedRest,
 		"gpt-4o"},
 	{hfCased + `|` + hfCasedUp + `|\p{N}|` + hfCasedRest, "tekken"},
-	{`\p{N}{1,3}` + "\n" + `[一-龥぀-ゟ゠-ヿ]+` + "\n" + "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
+	{`\p{N}{1,3}` + "\n\n" + `[一-龥぀-ゟ゠-ヿ]+` + "\n\n" + "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
 		`[^` + "\r\n" + `\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[` + "\r\n" + `]*|\s*[` + "\r\n" + `]+|\s+(?!\S)|\s+`,
 		"deepseek-v3"},
 }
@@ -109,7 +109,7 @@ func (f *hfFile) preTokenizer(b *bpe) (string, error) {
 		}
 	}
 	for _, p := range hfPatterns {
-		if p.patterns == strings.Join(patterns, "\n") && !digits {
+		if p.patterns == strings.Join(patterns, "\n\n") && !digits {
 			return p.pre, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 // pre is what a value of tokenizer.ggml.pre means.
 type pre struct {
+	name   string // the first id that means this
 	stages []splitter
 	whole  bool // a piece that is a token is that token, whatever the merges say
 	addBOS bool // where the metadata does not say
@@ -88,7 +89,8 @@ func (p pre) with(q pre) pre {
 // preTokenizer is the pre-tokenizer called id.
 func preTokenizer(id string) (pre, error) {
 	for _, p := range preTokenizers {
-		if slices.Contains(strings.Fields(p.ids), id) {
+		if ids := strings.Fields(p.ids); slices.Contains(ids, id) {
+			p.pre.name = ids[0]
 			return p.pre, nil
 		}
 	}
