@@ -115,7 +115,7 @@ const bpeReserved = control | unknown
 func (b *bpe) prepare() {
 	for i := range b.bytes {
 		if b.raw {
-			b.bytes[i] = b.v.find(fmt.Appendf(nil, "<0x%02X>", i))
+			b.bytes[i] = b.find(fmt.Appendf(nil, "<0x%02X>", i))
 			continue
 		}
 		text := appendSpelled(nil, string([]byte{byte(i)}))

@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -319,8 +320,8 @@ func (m *hfModel) merges(v *vocab) (merges, *vocab, error) {
 }
 
 // hfWordPiece is WordPiece with BERT's normalizer.
-func hfWordPiece(f *hfFile, _ *vocab, _ config) (codec, error) {
-	w := &wordPiece{later: "##", maxWord: f.Model.MaxWord}
+func hfWordPiece(f *hfFile, v *vocab, _ config) (codec, error) {
+	w := &wordPiece{v: v, later: "##", maxWord: cmp.Or(f.Model.MaxWord, 100)}
 	if f.Model.Prefix != nil {
 		w.later = *f.Model.Prefix
 	}

@@ -38,9 +38,12 @@ const (
 // hfBPE is byte-level BPE, or BPE of characters with "▁" for a space as converted from SentencePiece.
 func hfBPE(f *hfFile, v *vocab, c config) (codec, error) {
 	m := &f.Model
-	for name, text := range map[string]*string{"end_of_word_suffix": m.Suffix, "continuing_subword_prefix": m.Prefix} {
-		if text != nil && *text != "" {
-			return nil, fmt.Errorf("model.%s: got %q, want none", name, *text)
+	for _, affix := range []struct {
+		name string
+		text *string
+	}{{"end_of_word_suffix", m.Suffix}, {"continuing_subword_prefix", m.Prefix}} {
+		if affix.text != nil && *affix.text != "" {
+			return nil, fmt.Errorf("model.%s: got %q, want none", affix.name, *affix.text)
 		}
 	}
 	b := &bpe{v: v}

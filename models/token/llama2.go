@@ -15,7 +15,7 @@ import (
 // looksLikeLlama2 says whether data begins so.
 func looksLikeLlama2(data []byte) bool {
 	const unknown = "<unk>"
-	return len(data) > 12+len(unknown) && binary.LittleEndian.Uint32(data[8:]) == uint32(len(unknown)) &&
+	return len(data) >= 12+len(unknown) && binary.LittleEndian.Uint32(data[8:]) == uint32(len(unknown)) &&
 		string(data[12:12+len(unknown)]) == unknown
 }
 

@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -255,5 +256,93 @@ func TestConvertedSentencePiece(t *testing.T) {
 	same(t, want, got, texts())
 	if text := "Once upon a time"; got.Decode(got.Encode(text, AddSpecial)) != text {
 		t.Errorf("got %q back", got.Decode(got.Encode(text, AddSpecial)))
+	}
+}
+
+// TestWordPieceJSON writes BERT's vocabulary with "##" as Hugging Face does.
+func TestWordPieceJSON(t *testing.T) {
+	want, err := newTokenizer(kinds(t)["bert"].write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab := map[string]int32{}
+	for id := range int32(want.Len()) {
+		text := want.Piece(id)
+		if rest, ok := strings.CutPrefix(text, spmSpace); ok {
+			text = rest
+		} else if id > 103 {
+			text = "##" + text
+		}
+		vocab[text] = id
+	}
+	data, err := json.Marshal(map[string]any{
+		"normalizer":     map[string]any{"type": "BertNormalizer", "lowercase": true, "strip_accents": nil},
+		"pre_tokenizer":  map[string]any{"type": "BertPreTokenizer"},
+		"post_processor": map[string]any{"type": "BertProcessing", "cls": []any{"[CLS]", 101}, "sep": []any{"[SEP]", 102}},
+		"added_tokens":   []any{map[string]any{"id": 103, "content": "[MASK]", "special": true}},
+		"model":          map[string]any{"type": "WordPiece", "vocab": vocab, "unk_token": "[UNK]"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"Hello world, unaffable ÀÉ ǅ!", "  the\tcafé 的一 ZZZ x", "xyzzyq 12345 (a)", ""} {
+		for _, mode := range []Mode{Plain, AddSpecial} {
+			if diff := cmp.Diff(want.Encode(text, mode), got.Encode(text, mode)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", text, diff)
+			}
+		}
+		if a, b := want.Decode(want.Encode(text, Plain)), got.Decode(got.Encode(text, Plain)); a != b {
+			t.Errorf("%q: decoded %q, want %q", text, b, a)
+		}
+	}
+	if got.SEP() != 102 || got.BOS() != 101 {
+		t.Errorf("got BOS %d and SEP %d, want 101 and 102", got.BOS(), got.SEP())
+	}
+	if ids := got.Encode(strings.Repeat("a", 101), Plain); !slices.Equal(ids, []int32{100}) {
+		t.Errorf("a word of 101 characters: got %v, want [100]", ids)
+	}
+}
+
+// TestUnigramJSON writes a Unigram vocabulary as Hugging Face does.
+func TestUnigramJSON(t *testing.T) {
+	k := kinds(t)["t5-chars"]
+	want, err := newTokenizer(k.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vocab [][2]any
+	var added []any
+	for id, text := range k.Tokens {
+		vocab = append(vocab, [2]any{text, k.Scores[id]})
+		if k.Types[id] == 3 || k.Types[id] == 4 {
+			added = append(added, map[string]any{"id": id, "content": text, "special": k.Types[id] == 3})
+		}
+	}
+	data, err := json.Marshal(map[string]any{
+		"normalizer": map[string]any{"type": "Precompiled", "precompiled_charsmap": k.Chars},
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
+			map[string]any{"type": "WhitespaceSplit"}, map[string]any{"type": "Metaspace", "add_prefix_space": true},
+		}},
+		"added_tokens": added,
+		"model":        map[string]any{"type": "Unigram", "vocab": vocab, "unk_id": 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range k.Cases {
+		text, _ := hex.DecodeString(c.Text)
+		if mode := c.Mode &^ AddSpecial; mode == Plain {
+			if diff := cmp.Diff(want.Encode(string(text), mode), got.Encode(string(text), mode)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", text, diff)
+			}
+		}
 	}
 }

@@ -24,9 +24,9 @@ func loadRWKV(f *gguf.File, _ string, _ config) (*Tokenizer, error) {
 		if text, err = appendUnescaped(text[:0], v.bytes(int32(id))); err != nil {
 			return nil, fmt.Errorf("tokenizer.ggml.tokens: token %d: %w", id, err)
 		}
-		r.v.append(text, 0, flags)
+		r.v.append(text, 0, flags|normal)
 	}
-	r.tokens = newMatcher(r.v, 0xFF, control|unknown)
+	r.tokens = newMatcher(r.v, normal, control|unknown)
 	return assemble(v, s, r), nil
 }
 

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -234,49 +233,6 @@ func FuzzRoundTrip(f *testing.F) {
 					}
 				}
 			}
-		}
-	})
-}
-
-// FuzzNew reads metadata of any content; what it accepts must work.
-func FuzzNew(f *testing.F) {
-	f.Add([]byte("<unk>\n<s>\n</s>\n▁\na\nb\nab"), []byte{2, 3, 3, 1, 1, 1, 4}, []byte("0123456"),
-		int32(2), "</s>ab a")
-	f.Add([]byte("<0x41>\n\n"), []byte{6, 1, 5}, []byte{}, int32(-1), "A")
-	f.Fuzz(func(t *testing.T, texts, types, scores []byte, id int32, text string) {
-		entries := []entry{{"tokenizer.ggml.eos_token_id", id}, {"tokenizer.ggml.add_eos_token", id%2 == 0}}
-		var words []string
-		for _, word := range bytes.Split(texts, []byte("\n")) {
-			words = append(words, string(word))
-		}
-		entries = append(entries, entry{"tokenizer.ggml.tokens", words})
-		if len(types) > 0 {
-			v := make([]int32, len(types))
-			for i, b := range types {
-				v[i] = int32(int8(b))
-			}
-			entries = append(entries, entry{"tokenizer.ggml.token_type", v})
-		}
-		if len(scores) > 0 {
-			v := make([]float32, len(scores))
-			for i, b := range scores {
-				v[i] = float32(int8(b)) / 8
-			}
-			entries = append(entries, entry{"tokenizer.ggml.scores", v})
-		}
-		tk, err := fromEntries(t, entries...)
-		if err != nil {
-			return
-		}
-		for mode := range AddSpecial | ParseSpecial + 1 {
-			for _, id := range tk.Encode(text, mode) {
-				if !tk.has(id) {
-					t.Errorf("got id %d of %d tokens", id, tk.Len())
-				}
-			}
-		}
-		if got := tk.Decode(tk.Encode(text, Plain)); !utf8.ValidString(got) {
-			t.Errorf("invalid UTF-8 %q", got)
 		}
 	})
 }

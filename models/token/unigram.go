@@ -23,7 +23,7 @@ func loadUnigram(f *gguf.File, _ string, _ config) (*Tokenizer, error) {
 	}
 	defaults := noRoles
 	defaults.eos, defaults.unk, defaults.pad = 1, 2, 0
-	defaults.addEOS, defaults.addSpace = true, true
+	defaults.addEOS = true
 	s, err := readSpecials(f, v, defaults)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -118,26 +119,20 @@ func (w *wordPiece) word(e *encoding, word []byte) {
 		e.ids = append(e.ids, w.unk)
 		return
 	}
-	buffer := make([]byte, 0, len(w.first)+len(w.later)+len(word))
-	buffer = append(append(buffer, w.first...), word...)
-	for begun := false; len(buffer) > 0; begun = true {
-		// In a GGUF file the mark of a word's start may be a token by itself.
-		if begun && w.later != "" {
-			buffer = append([]byte(w.later), buffer...)
+	// What a later token begins with is written over the end of the one before.
+	buffer := slices.Concat([]byte(w.later), []byte(w.first), word)
+	for at, mark := len(w.later), 0; at < len(buffer); mark = len(w.later) {
+		piece := buffer[at-mark:]
+		copy(piece, w.later[:mark])
+		n := min(len(piece), w.v.longest)
+		for ; n > mark && w.find(piece[:n]) < 0; n-- {
 		}
-		mark := 0
-		if begun {
-			mark = len(w.later)
-		}
-		n := min(len(buffer), w.v.longest)
-		for ; n > mark && w.find(buffer[:n]) < 0; n-- {
-		}
-		if n == mark {
+		if n <= mark {
 			e.ids = append(e.ids[:from], w.unk)
 			return
 		}
-		e.ids = append(e.ids, w.find(buffer[:n]))
-		buffer = buffer[n:]
+		e.ids = append(e.ids, w.find(piece[:n]))
+		at += n - mark
 		if !e.goOn(n) {
 			return
 		}
