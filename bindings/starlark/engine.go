@@ -20,6 +20,7 @@ func (it *Interp) attach() {
 		it.Predeclare(info.Name, &opFunc{info: info})
 	}
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
+	it.Predeclare("bpe_train", star.NewBuiltin("bpe_train", trainBPE))
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
 	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
@@ -35,6 +36,7 @@ func (it *Interp) attach() {
 	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
 	it.Predeclare("scope", star.NewBuiltin("scope", scope))
+	it.Predeclare("tokenizer", star.NewBuiltin("tokenizer", openTokenizer))
 	it.Predeclare("variable", star.NewBuiltin("variable", variable))
 }
 

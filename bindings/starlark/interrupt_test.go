@@ -31,6 +31,11 @@ w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
 		"an endless loop": {"", "while True:\n    pass"},
 		"a generation": {`m = load_model("` + stories + `")`,
 			"for _ in range(1000):\n    list(m.generate(\"Once\", max_tokens=500))"},
+		"an encoding": {`m = load_model("` + stories + `")
+text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
+		"an encoding of one word": {`b = bpe_train("ab" * 5000, 300)
+text = "ba" * (1 << 22)`, "b.encode(text)"},
+		"a training":           {`text = "".join([str(i * i) + " " for i in range(1 << 19)])`, "bpe_train(text, 50000)"},
 		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	} {
 		t.Run(name, func(t *testing.T) {

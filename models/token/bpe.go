@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -178,6 +179,10 @@ const (
 	bpeMaxPiece = 1 << 30
 	// bpeScan is how many symbols are looked through for the lowest rank; more have a heap.
 	bpeScan = 48
+	// bpePoll is the symbols of a long piece after which stop may be asked.
+	bpePoll = 1 << 12
+	// bpeKeep bounds the symbols for which memory is kept for the next call.
+	bpeKeep = 1 << 16
 )
 
 func (b *bpe) encode(e *encoding, text string) {
@@ -206,6 +211,9 @@ func (b *bpe) encode(e *encoding, text string) {
 		b.piece(e, s, piece)
 		return e.goOn(len(piece))
 	})
+	if cap(s.symbols) > bpeKeep {
+		s.symbols, s.queue = nil, nil
+	}
 }
 
 // piece appends the ids of one piece.
@@ -246,11 +254,8 @@ func (b *bpe) join(e *encoding, s *bpeScratch, piece string) {
 			return
 		}
 	}
-	b.symbols(s, piece)
-	last := len(s.symbols) - 1
-	for i := range s.symbols[:last] {
-		x := &s.symbols[i]
-		x.rank, x.joined = b.merges.of(x.id, s.symbols[i+1].id)
+	if !b.symbols(e, s, piece) {
+		return
 	}
 	if len(s.symbols) <= bpeScan {
 		b.joinFew(s)
@@ -260,9 +265,9 @@ func (b *bpe) join(e *encoding, s *bpeScratch, piece string) {
 	b.emit(e, s, piece)
 }
 
-// symbols makes s.symbols the bytes or characters of piece.
-func (b *bpe) symbols(s *bpeScratch, piece string) {
-	s.symbols = s.symbols[:0]
+// symbols makes s.symbols the bytes or characters of piece, with their merges, and says whether to go on.
+func (b *bpe) symbols(e *encoding, s *bpeScratch, piece string) bool {
+	s.symbols = slices.Grow(s.symbols[:0], len(piece))
 	for at := 0; at < len(piece); {
 		i := int32(len(s.symbols))
 		x := bpeSymbol{id: b.first[piece[at]], at: int32(at), prev: i - 1, next: i + 1, rank: noMerge}
@@ -273,9 +278,17 @@ func (b *bpe) symbols(s *bpeScratch, piece string) {
 			x.id = b.symbol(s.spelled)
 		}
 		s.symbols = append(s.symbols, x)
+		if i > 0 {
+			left := &s.symbols[i-1]
+			left.rank, left.joined = b.merges.of(left.id, x.id)
+		}
+		if i%bpePoll == bpePoll-1 && !e.goOn(bpePoll) {
+			return false
+		}
 		at += size
 	}
 	s.symbols[len(s.symbols)-1].next = -1
+	return true
 }
 
 // joinFew looks for the lowest rank anew after every merge.
@@ -303,9 +316,11 @@ func (b *bpe) joinMany(e *encoding, s *bpeScratch) {
 		}
 	}
 	for i := range s.symbols {
-		push(int32(i))
+		if push(int32(i)); i%bpePoll == bpePoll-1 && !e.goOn(bpePoll) {
+			return
+		}
 	}
-	for n := 0; len(s.queue) > 0; n++ {
+	for len(s.queue) > 0 {
 		var top uint64
 		top, s.queue = popMin(s.queue)
 		i := int32(uint32(top))
@@ -339,9 +354,12 @@ func (b *bpe) merge(s *bpeScratch, i int32) {
 	}
 }
 
-// emit appends the ids of a piece's symbols. One that is no token is spelled in bytes, and a byte that has no token
+// emit appends the ids of a piece's symbols, unless they are not joined to the end. One that is no token is spelled in bytes, and a byte that has no token
 // is unknown.
 func (b *bpe) emit(e *encoding, s *bpeScratch, piece string) {
+	if e.err != nil {
+		return
+	}
 	for i := int32(0); i >= 0; i = s.symbols[i].next {
 		x := &s.symbols[i]
 		if x.id >= 0 && int(x.id) < len(b.v.flags) && b.v.flags[x.id]&bpeReserved == 0 {

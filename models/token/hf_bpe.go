@@ -116,7 +116,7 @@ func (f *hfFile) preTokenizer(b *bpe) (string, error) {
 			return p.pre, nil
 		}
 	}
-	return "", fmt.Errorf("pre_tokenizer: cuts by %.300q, which is not known here; name one that is alike with pre, one of %s",
+	return "", fmt.Errorf("pre_tokenizer: cuts by %.300q, which is not known here; name one that is alike, as in pre=\"qwen2\": one of %s",
 		patterns, strings.Join(PreTokenizers(), ", "))
 }
 

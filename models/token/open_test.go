@@ -116,7 +116,7 @@ func TestTiktoken(t *testing.T) {
 	want := learned(t, "gpt-2")
 	data := ranksOf(want)
 	if _, err := openBytes(t, data); err == nil ||
-		!strings.Contains(err.Error(), "1498 ranks are those of no known encoding; name the pre-tokenizer with pre") {
+		!strings.Contains(err.Error(), "1498 ranks are those of no known encoding; name the pre-tokenizer, as in pre=") {
 		t.Errorf("no encoding: got %v", err)
 	}
 	got, err := openBytes(t, data, WithPre("gpt-2"))

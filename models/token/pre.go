@@ -94,7 +94,7 @@ func preTokenizer(id string) (pre, error) {
 			return p.pre, nil
 		}
 	}
-	return pre{}, fmt.Errorf("got the pre-tokenizer %q, want one of %s; name one that is alike with pre", id,
+	return pre{}, fmt.Errorf("got the pre-tokenizer %q, want one of %s; name one that is alike, as in pre=\"qwen2\"", id,
 		strings.Join(PreTokenizers(), ", "))
 }
 

@@ -95,7 +95,7 @@ func parseRanks(data []byte, c config) (*Tokenizer, error) {
 		}
 	}
 	if id == "" {
-		return nil, fmt.Errorf("tiktoken: %d ranks are those of no known encoding; name the pre-tokenizer with pre, one "+
+		return nil, fmt.Errorf("tiktoken: %d ranks are those of no known encoding; name the pre-tokenizer, as in pre=\"qwen2\": one "+
 			"of %s", n, strings.Join(PreTokenizers(), ", "))
 	}
 	p, err := preTokenizer(id)

@@ -91,8 +91,8 @@ type unigramStep struct {
 }
 
 func (u *unigram) encode(e *encoding, raw string) {
-	text := u.normalize(raw)
-	if text == "" {
+	text := u.normalize(e, raw)
+	if text == "" || e.err != nil {
 		return
 	}
 	steps := make([]unigramStep, len(text)+1)
@@ -135,12 +135,15 @@ func (u *unigram) encode(e *encoding, raw string) {
 }
 
 // normalize replaces characters by charsMap and spaces by "▁".
-func (u *unigram) normalize(text string) string {
+func (u *unigram) normalize(e *encoding, text string) string {
 	var b strings.Builder
 	inWord, begun := false, false
 	for text != "" {
 		piece, n := u.chars.next(text)
 		text = text[n:]
+		if !e.goOn(n) {
+			return ""
+		}
 		for i := range len(piece) {
 			switch {
 			case piece[i] != ' ':
