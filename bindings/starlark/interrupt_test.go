@@ -35,7 +35,8 @@ w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
 text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
 		"an encoding of one word": {`b = bpe_train("ab" * 5000, 300)
 text = "ba" * (1 << 22)`, "b.encode(text)"},
-		"a training":           {`text = "".join([str(i * i) + " " for i in range(1 << 19)])`, "bpe_train(text, 50000)"},
+		"a training": {`text = "".join([str(i * i) + " " for i in range(1 << 19)])`,
+			"bpe_train(text, 50000)"},
 		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	} {
 		t.Run(name, func(t *testing.T) {

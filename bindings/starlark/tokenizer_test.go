@@ -56,11 +56,10 @@ same(bpe_train("aaaa", 257).merges(), [("a", "a")])
 
 func TestTokenizerErrors(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ranks.tiktoken"), []byte("YQ== 0\nYg== 1\nYWI= 2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
+	for name, data := range map[string]string{"ranks.tiktoken": "YQ== 0\nYg== 1\nYWI= 2\n", "notes.txt": "hello"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	it := New(Config{Stdout: io.Discard, Dir: dir})
 	defer it.Close()
@@ -74,19 +73,20 @@ func TestTokenizerErrors(t *testing.T) {
 		`tokenizer("ranks.tiktoken", "none")`: `got the pre-tokenizer "none", want one of a.x-4.0, afmoe`,
 		`tokenizer("ranks.tiktoken", pre=1)`:  `tokenizer: pre: got int, want the name of a pre-tokenizer`,
 		`tokenizer("notes.txt")`:              `is no tokenizer: want a GGUF file, a tokenizer.json`,
-		`t.decode([3])`:                       `decode: got 3 among the token ids; ids are 0 … 2, as in: t.decode([1, 2])`,
-		`t.decode(3)`:                         `decode: got int, want a list or a tensor of token ids`,
-		`t.decode(ones(a=2))`:                 `decode: got f32[a=2], want integers along one axis`,
-		`t.token(-1)`:                         `token: got -1 among the token ids`,
-		`t.encode(1)`:                         `encode: for parameter text: got int, want string`,
-		`t.encode("ab", axis="a b")`:          `encode: axis: got "a b", want one name`,
-		`bpe_train("x", 100)`:                 `got a vocabulary of 100 tokens, want 256 to`,
-		`bpe_train([1], 300)`:                 `bpe_train: texts: got int, want a text or a list of texts`,
-		`bpe_train(1, 300)`:                   `bpe_train: texts: got int, want a text or a list of texts`,
-		`bpe_train("x", 300, special=[1])`:    `bpe_train: special: got 1, want texts`,
-		`bpe_train("x", 300, pre="gemma4")`:   `the pre-tokenizer gemma4 is not one of bytes`,
-		`bpe_train("x", 300, pre="kimi-k2").save("a.json")`: `no expression for tokenizer.json is known for the pre-tokenizer ` +
-			`kimi-k2`,
+		`t.decode([3])`: `decode: got 3 among the token ids; ids are 0 … 2, as in: ` +
+			`t.decode([1, 2])`,
+		`t.decode(3)`:                       `decode: got int, want a list or a tensor of token ids`,
+		`t.decode(ones(a=2))`:               `decode: got f32[a=2], want integers along one axis`,
+		`t.token(-1)`:                       `token: got -1 among the token ids`,
+		`t.encode(1)`:                       `encode: for parameter text: got int, want string`,
+		`t.encode("ab", axis="a b")`:        `encode: axis: got "a b", want one name`,
+		`bpe_train("x", 100)`:               `got a vocabulary of 100 tokens, want 256 to`,
+		`bpe_train([1], 300)`:               `bpe_train: texts: got int, want a text or a list of texts`,
+		`bpe_train(1, 300)`:                 `bpe_train: texts: got int, want a text or a list of texts`,
+		`bpe_train("x", 300, special=[1])`:  `bpe_train: special: got 1, want texts`,
+		`bpe_train("x", 300, pre="gemma4")`: `the pre-tokenizer gemma4 is not one of bytes`,
+		`bpe_train("x", 300, pre="kimi-k2").save("a.json")`: `no expression for tokenizer.json is known for the ` +
+			`pre-tokenizer kimi-k2`,
 		`load_model("ranks.tiktoken", pre=1)`: `load_model: pre: got int, want the name of a pre-tokenizer`,
 	} {
 		_, err := it.Eval(context.Background(), "<block>", src)

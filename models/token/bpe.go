@@ -354,8 +354,8 @@ func (b *bpe) merge(s *bpeScratch, i int32) {
 	}
 }
 
-// emit appends the ids of a piece's symbols, unless they are not joined to the end. One that is no token is spelled in bytes, and a byte that has no token
-// is unknown.
+// emit appends the ids of a piece's symbols, unless they are not joined to the end. One that is no token is spelled
+// in bytes, and a byte that has no token is unknown.
 func (b *bpe) emit(e *encoding, s *bpeScratch, piece string) {
 	if e.err != nil {
 		return

@@ -2,7 +2,6 @@ package token
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -119,46 +118,144 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
+// Parts of files that are wrong.
+const (
+	noTokens    = `"model":{"type":"BPE","vocab":{}}}`
+	oneToken    = `"model":{"type":"Unigram","unk_id":0,"vocab":[["a",0]]}}`
+	llama2Start = "\x07\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00<unk>"
+)
+
+func bpeJSON(rest string) string {
+	return `{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},` + rest + `}}`
+}
+
+// refused is what the error says of files that are wrong.
+var refused = []struct{ want, data string }{
+	{
+		"is no tokenizer: want a GGUF file, a tokenizer.json",
+		"once upon a time",
+	},
+	{
+		"want a GGUF file",
+		"",
+	},
+	{
+		"tokenizer.json: ",
+		"{",
+	},
+	{
+		`model.type: got "WordLevel", want BPE`,
+		`{"model":{"type":"WordLevel"}}`,
+	},
+	{
+		"model.vocab: ",
+		`{"model":{"type":"BPE","vocab":[1]}}`,
+	},
+	{
+		`"a" has the id 5000, want one below the 1`,
+		`{"model":{"type":"BPE","vocab":{"a":5000}}}`,
+	},
+	{
+		`"a" and "b" both have the id 0`,
+		`{"model":{"type":"BPE","vocab":{"a":0,"b":0}}}`,
+	},
+	{
+		`added_tokens: token 0 is "x", but "a" in the vocabulary`,
+		`{"added_tokens":[{"id":0,"content":"x"}],` + bpeJSON(`"merges":[]`)[1:],
+	},
+	{
+		`added_tokens: "x" has the id 9000, want one near the 3`,
+		`{"added_tokens":[{"id":9000,"content":"x"}],` + bpeJSON(`"merges":[]`)[1:],
+	},
+	{
+		"model.merges: want a list",
+		bpeJSON(`"merges":3`),
+	},
+	{
+		`merge 0 is "ab", want two texts`,
+		bpeJSON(`"merges":["ab"]`),
+	},
+	{
+		`merge 0 joins "" and "b"`,
+		bpeJSON(`"merges":[["","b"]]`),
+	},
+	{
+		`model.end_of_word_suffix: got "</w>", want noTokens`,
+		bpeJSON(`"end_of_word_suffix":"</w>"`),
+	},
+	{
+		"normalizer: NFKC is not known here, want NFC",
+		`{"normalizer":{"type":"NFKC"},` + bpeJSON(`"merges":[]`)[1:],
+	},
+	{
+		`pre_tokenizer: cuts by ["x+"], which is not known here`,
+		`{"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"x+"}},` +
+			`{"type":"ByteLevel","use_regex":false}]},` + noTokens,
+	},
+	{
+		"pre_tokenizer: Whitespace is not known here",
+		`{"pre_tokenizer":{"type":"Whitespace"},` + noTokens,
+	},
+	{
+		`post_processor: got "Odd", want TemplateProcessing`,
+		`{"post_processor":{"type":"Odd"},` + bpeJSON(`"merges":[]`)[1:],
+	},
+	{
+		"post_processor: token 7 is not in the vocabulary of 3",
+		`{"post_processor":{"type":"BertProcessing","cls":["x",7],"sep":["x",0]},` + bpeJSON(`"merges":[]`)[1:],
+	},
+	{
+		"model.unk_id: token 4 is not in the vocabulary of 1 tokens",
+		`{"model":{"type":"Unigram","unk_id":4,"vocab":[["a",0]]}}`,
+	},
+	{
+		"the vocabulary has no unknown token",
+		`{"model":{"type":"Unigram","vocab":[["a",0]]}}`,
+	},
+	{
+		"token 0 is [a x], want a text and a score",
+		`{"model":{"type":"Unigram","vocab":[["a","x"]]}}`,
+	},
+	{
+		"normalizer: got a table of 2 bytes, want a multiple of 4",
+		`{"normalizer":{"type":"Precompiled","precompiled_charsmap":"AgAAAAAA"},` + oneToken,
+	},
+	{
+		"tiktoken: 1 ranks are those of no known encoding",
+		"YQ== 0\n",
+	},
+	{
+		"tiktoken: line 2: got the rank 0 for a second time",
+		"YQ== 0\nYg== 0\n",
+	},
+	{
+		"tiktoken: line 2: got the rank 9000, want one near 2",
+		"YQ== 0\nYg== 9000\n",
+	},
+	{
+		"tiktoken: line 2: got \"YQ==\", want base64, a space",
+		"YQ== 0\nYQ==\n",
+	},
+	{
+		`tiktoken: line 2: got the rank "-1", want a number`,
+		"YQ== 0\nYg== -1\n",
+	},
+	{
+		"llama2.c: token 1 has 99 bytes, want at most 1",
+		llama2Start + "\x00\x00\x00\x00\x63\x00\x00\x00x",
+	},
+	{
+		"llama2.c: the file ends before the tokens of bytes",
+		llama2Start,
+	},
+}
+
 // TestOpenRefuses has an own message for every file that is wrong.
 func TestOpenRefuses(t *testing.T) {
-	bpe := func(rest string) string {
-		return `{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},` + rest + `}}`
-	}
-	bad := binary.LittleEndian.AppendUint32(nil, 7)
-	for want, data := range map[string]string{
-		"is no tokenizer: want a GGUF file, a tokenizer.json": "once upon a time",
-		"want a GGUF file":                                           "",
-		"tokenizer.json: ":                                           "{",
-		`model.type: got "WordLevel", want BPE`:                      `{"model":{"type":"WordLevel"}}`,
-		"model.vocab: ":                                              `{"model":{"type":"BPE","vocab":[1]}}`,
-		`"a" has the id 5000, want one below the 1`:                  `{"model":{"type":"BPE","vocab":{"a":5000}}}`,
-		`"a" and "b" both have the id 0`:                             `{"model":{"type":"BPE","vocab":{"a":0,"b":0}}}`,
-		`added_tokens: token 0 is "x", but "a" in the vocabulary`:    `{"added_tokens":[{"id":0,"content":"x"}],` + bpe(`"merges":[]`)[1:],
-		`added_tokens: "x" has the id 9000, want one near the 3`:     `{"added_tokens":[{"id":9000,"content":"x"}],` + bpe(`"merges":[]`)[1:],
-		"model.merges: want a list":                                  bpe(`"merges":3`),
-		`merge 0 is "ab", want two texts`:                            bpe(`"merges":["ab"]`),
-		`merge 0 joins "" and "b"`:                                   bpe(`"merges":[["","b"]]`),
-		`model.end_of_word_suffix: got "</w>", want none`:            bpe(`"end_of_word_suffix":"</w>"`),
-		"normalizer: NFKC is not known here, want NFC":               `{"normalizer":{"type":"NFKC"},` + bpe(`"merges":[]`)[1:],
-		`pre_tokenizer: cuts by ["x+"], which is not known here`:     `{"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"x+"}},{"type":"ByteLevel","use_regex":false}]},"model":{"type":"BPE","vocab":{}}}`,
-		"pre_tokenizer: Whitespace is not known here":                `{"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"BPE","vocab":{}}}`,
-		`post_processor: got "Odd", want TemplateProcessing`:         `{"post_processor":{"type":"Odd"},` + bpe(`"merges":[]`)[1:],
-		"post_processor: token 7 is not in the vocabulary of 3":      `{"post_processor":{"type":"BertProcessing","cls":["x",7],"sep":["x",0]},` + bpe(`"merges":[]`)[1:],
-		"model.unk_id: token 4 is not in the vocabulary of 1 tokens": `{"model":{"type":"Unigram","unk_id":4,"vocab":[["a",0]]}}`,
-		"the vocabulary has no unknown token":                        `{"model":{"type":"Unigram","vocab":[["a",0]]}}`,
-		"token 0 is [a x], want a text and a score":                  `{"model":{"type":"Unigram","vocab":[["a","x"]]}}`,
-		"normalizer: got a table of 2 bytes, want a multiple of 4":   `{"normalizer":{"type":"Precompiled","precompiled_charsmap":"AgAAAAAA"},"model":{"type":"Unigram","unk_id":0,"vocab":[["a",0]]}}`,
-		"tiktoken: 1 ranks are those of no known encoding":           "YQ== 0\n",
-		"tiktoken: line 2: got the rank 0 for a second time":         "YQ== 0\nYg== 0\n",
-		"tiktoken: line 2: got the rank 9000, want one near 2":       "YQ== 0\nYg== 9000\n",
-		"tiktoken: line 2: got \"YQ==\", want base64, a space":       "YQ== 0\nYQ==\n",
-		`tiktoken: line 2: got the rank "-1", want a number`:         "YQ== 0\nYg== -1\n",
-		"llama2.c: token 1 has 99 bytes, want at most 1":             string(bad) + "\x00\x00\x00\x00\x05\x00\x00\x00<unk>\x00\x00\x00\x00\x63\x00\x00\x00x",
-		"llama2.c: the file ends before the tokens of bytes":         string(bad) + "\x00\x00\x00\x00\x05\x00\x00\x00<unk>",
-	} {
-		_, err := openBytes(t, []byte(data))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%.60q: got %v, want one line with %q", data, err, want)
+	for _, c := range refused {
+		_, err := openBytes(t, []byte(c.data))
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.60q: got %v, want one line with %q", c.data, err, c.want)
 		}
 	}
 	if _, err := Open("testdata/none", nil); err == nil || !strings.Contains(err.Error(), "testdata/none") {

@@ -141,7 +141,8 @@ func (f *hfFile) vocabulary() (*vocab, specials, error) {
 		}
 		t := &tokens[a.ID]
 		if t.text != "" && t.text != a.Content {
-			return nil, s, fmt.Errorf("added_tokens: token %d is %.40q, but %.40q in the vocabulary", a.ID, a.Content, t.text)
+			return nil, s, fmt.Errorf("added_tokens: token %d is %.40q, but %.40q in the vocabulary", a.ID,
+				a.Content, t.text)
 		}
 		t.text, t.flags = a.Content, userDefined
 		if a.Special {
@@ -252,7 +253,8 @@ func (f *hfFile) around(v *vocab, s specials) (specials, error) {
 			}
 		case "ByteLevel":
 		default:
-			return s, fmt.Errorf("got %q, want TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel", p.Type)
+			return s, fmt.Errorf("got %q, want TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel",
+				p.Type)
 		}
 	}
 	for _, id := range append(append([]int32{}, before...), after...) {

@@ -12,8 +12,8 @@ import (
 // hfPatterns are the expressions by which tokenizer.json files cut texts, and the pre-tokenizers that do the same. A
 // line with several has them in a row, with an empty line between.
 var hfPatterns = []struct{ patterns, pre string }{
-	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
-		"dbrx"},
+	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|` +
+		`\s+(?!\S)|\s+`, "dbrx"},
 	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 		"qwen2"},
 	{`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|` +
@@ -25,7 +25,8 @@ var hfPatterns = []struct{ patterns, pre string }{
 		"gpt-4o"},
 	{hfCased + `|` + hfCasedUp + `|\p{N}|` + hfCasedRest, "tekken"},
 	{`\p{N}{1,3}` + "\n\n" + `[一-龥぀-ゟ゠-ヿ]+` + "\n\n" + "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
-		`[^` + "\r\n" + `\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[` + "\r\n" + `]*|\s*[` + "\r\n" + `]+|\s+(?!\S)|\s+`,
+		`[^` + "\r\n" + `\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[` + "\r\n" + `]*|\s*[` + "\r\n" + `]+|` +
+		`\s+(?!\S)|\s+`,
 		"deepseek-v3"},
 }
 
@@ -116,8 +117,8 @@ func (f *hfFile) preTokenizer(b *bpe) (string, error) {
 			return p.pre, nil
 		}
 	}
-	return "", fmt.Errorf("pre_tokenizer: cuts by %.300q, which is not known here; name one that is alike, as in pre=\"qwen2\": one of %s",
-		patterns, strings.Join(PreTokenizers(), ", "))
+	return "", fmt.Errorf("pre_tokenizer: cuts by %.300q, which is not known here; name one that is alike, as in "+
+		"pre=\"qwen2\": one of %s", patterns, strings.Join(PreTokenizers(), ", "))
 }
 
 // normalizer sets what b does to a text first.

@@ -39,7 +39,8 @@ func (t *Tokenizer) WriteHF(w io.Writer) error {
 			fmt.Fprintf(&vocab, "%c%s:%d", "{,"[min(vocab.Len(), 1)], text, id)
 		}
 		if flags := t.flags[id]; flags&(control|userDefined) != 0 {
-			extra = append(extra, added{ID: id, Content: t.Piece(id), RStrip: flags&rstrip != 0, Special: flags&control != 0})
+			extra = append(extra, added{ID: id, Content: t.Piece(id), RStrip: flags&rstrip != 0,
+				Special: flags&control != 0})
 		}
 	}
 	vocab.WriteByte('}')
@@ -56,26 +57,27 @@ func (t *Tokenizer) WriteHF(w io.Writer) error {
 	return e.Encode(map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": extra, "normalizer": normalizer,
 		"pre_tokenizer": cut, "post_processor": t.hfTemplate(),
-		"decoder": map[string]any{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+		"decoder": byteLevel(true, true),
 		"model": map[string]any{
-			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-			"fuse_unk": false, "byte_fallback": false, "ignore_merges": b.whole, "vocab": json.RawMessage(vocab.Bytes()),
-			"merges": merges,
+			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+			"end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false, "ignore_merges": b.whole,
+			"vocab": json.RawMessage(vocab.Bytes()), "merges": merges,
 		},
 	})
 }
 
+func byteLevel(prefix, regex bool) map[string]any {
+	return map[string]any{"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": true, "use_regex": regex}
+}
+
 // hfPreTokenizer says how pieces are cut.
 func (b *bpe) hfPreTokenizer() (any, error) {
-	byteLevel := func(regex bool) map[string]any {
-		return map[string]any{"type": "ByteLevel", "add_prefix_space": b.prefix, "trim_offsets": true, "use_regex": regex}
-	}
 	if b.name == "gpt-2" {
-		return byteLevel(true), nil
+		return byteLevel(b.prefix, true), nil
 	}
 	var parts []any
 	if b.name == "starcoder" {
-		parts = append(parts, map[string]any{"type": "Digits", "individual_digits": true}, byteLevel(true))
+		parts = append(parts, map[string]any{"type": "Digits", "individual_digits": true}, byteLevel(b.prefix, true))
 	}
 	for _, p := range hfPatterns {
 		if p.pre != b.name {
@@ -85,7 +87,7 @@ func (b *bpe) hfPreTokenizer() (any, error) {
 			parts = append(parts, map[string]any{"type": "Split", "pattern": map[string]any{"Regex": string(pattern)},
 				"behavior": "Isolated", "invert": false})
 		}
-		parts = append(parts, byteLevel(false))
+		parts = append(parts, byteLevel(b.prefix, false))
 	}
 	if parts == nil {
 		return nil, fmt.Errorf("token: no expression for tokenizer.json is known for the pre-tokenizer %s", b.name)

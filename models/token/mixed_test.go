@@ -32,7 +32,8 @@ func mixedText(n int, seed uint64, broken bool) string {
 			words[i] = append(words[i], w.String())
 		}
 	}
-	odd := []string{"😀", "👨‍👩‍👧", "\u0301", "\x00", "\u200b", "\ufeff", "▁", "Ġ", "\t", "\r\n", "   ", "</s>", "\u00a0", "①"}
+	odd := []string{"😀", "👨‍👩‍👧", "\u0301", "\x00", "\u200b", "\ufeff", "▁", "Ġ", "\t", "\r\n", "   ", "</s>", "\u00a0",
+		"①"}
 	var b strings.Builder
 	for b.Len() < n {
 		script := words[0]
@@ -94,7 +95,8 @@ func TestRoundTrips(t *testing.T) {
 				}
 				if got := string(back); got != text {
 					at := common(got, text)
-					t.Fatalf("bytes that are not UTF-8 differ at %d: got %.20q, want %.20q", from+at, got[at:], text[at:])
+					t.Fatalf("bytes that are not UTF-8 differ at %d: got %.20q, want %.20q", from+at, got[at:],
+						text[at:])
 				}
 			}
 		})

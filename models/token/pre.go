@@ -49,8 +49,8 @@ var preTokenizers = []struct {
 	{"glm4 chatglm-bpe", gpt4.by(3).pre().with(pre{noBOS: true})},
 	{"qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2 bailingmoe bailingmoe2 llada-moe",
 		gpt4.by(1).pre()},
-	{"qwen35", words{letters: isLetter | isMark, others: isSpace | isLetter | isMark | isNumber, digits: 1, before: true,
-		tail: "\r\n"}.pre()},
+	{"qwen35", words{letters: isLetter | isMark, others: isSpace | isLetter | isMark | isNumber, digits: 1,
+		before: true, tail: "\r\n"}.pre()},
 	{"seed-coder", gpt4.by(1).tailed("").pre()},
 	{"ufakzeka", words{digits: 1, tail: "\r\n"}.pre()},
 	{"minicpm5", stages(numbersBy3, gpt4.by(0).splitter()).with(pre{whole: true})},
@@ -94,8 +94,8 @@ func preTokenizer(id string) (pre, error) {
 			return p.pre, nil
 		}
 	}
-	return pre{}, fmt.Errorf("got the pre-tokenizer %q, want one of %s; name one that is alike, as in pre=\"qwen2\"", id,
-		strings.Join(PreTokenizers(), ", "))
+	return pre{}, fmt.Errorf("got the pre-tokenizer %q, want one of %s; name one that is alike, as in pre=\"qwen2\"",
+		id, strings.Join(PreTokenizers(), ", "))
 }
 
 // PreTokenizers lists the values of tokenizer.ggml.pre that byte-level BPE knows, in order.

@@ -95,8 +95,8 @@ func parseRanks(data []byte, c config) (*Tokenizer, error) {
 		}
 	}
 	if id == "" {
-		return nil, fmt.Errorf("tiktoken: %d ranks are those of no known encoding; name the pre-tokenizer, as in pre=\"qwen2\": one "+
-			"of %s", n, strings.Join(PreTokenizers(), ", "))
+		return nil, fmt.Errorf("tiktoken: %d ranks are those of no known encoding; name the pre-tokenizer, as in "+
+			"pre=\"qwen2\": one of %s", n, strings.Join(PreTokenizers(), ", "))
 	}
 	p, err := preTokenizer(id)
 	if err != nil {

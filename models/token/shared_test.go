@@ -13,7 +13,8 @@ import (
 )
 
 var shared = flag.String("shared", "../../../shared/data",
-	"folder of reference data: tokenizers/ has llama.cpp's models/ggml-vocab-*.gguf, their .inp and .out, and *.extra.json")
+	"folder of reference data: tokenizers/ has llama.cpp's models/ggml-vocab-*.gguf, their .inp and .out, and "+
+		"*.extra.json")
 
 // sharedData is a file of the reference data; the test is skipped if it is not there.
 func sharedData(t testing.TB, name string) []byte {

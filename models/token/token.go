@@ -63,7 +63,9 @@ type family struct {
 	load  func(f *gguf.File, model string, c config) (*Tokenizer, error)
 }
 
-var families = []family{spmFamily, bpeFamily, gemma4Family, whitespaceFamily, wordPieceFamily, unigramFamily, rwkvFamily}
+var families = []family{
+	spmFamily, bpeFamily, gemma4Family, whitespaceFamily, wordPieceFamily, unigramFamily, rwkvFamily,
+}
 
 // config is what options set.
 type config struct{ pre string }

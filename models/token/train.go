@@ -33,8 +33,8 @@ func Train(texts iter.Seq[string], t Training) (*Tokenizer, error) {
 	}
 	least := len(t.Special) + 256
 	if t.Size < least || t.Size > maxTokens {
-		return nil, fmt.Errorf("token: train: got a vocabulary of %d tokens, want %d to %d: %d special ones and 256 bytes at "+
-			"least", t.Size, least, maxTokens, len(t.Special))
+		return nil, fmt.Errorf("token: train: got a vocabulary of %d tokens, want %d to %d: %d special ones and 256 "+
+			"bytes at least", t.Size, least, maxTokens, len(t.Special))
 	}
 	for i, text := range t.Special {
 		if text == "" || slices.Contains(t.Special[:i], text) {
