@@ -180,7 +180,7 @@ var refused = []struct{ want, data string }{
 		bpeJSON(`"merges":[["","b"]]`),
 	},
 	{
-		`model.end_of_word_suffix: got "</w>", want noTokens`,
+		`model.end_of_word_suffix: got "</w>", want none`,
 		bpeJSON(`"end_of_word_suffix":"</w>"`),
 	},
 	{

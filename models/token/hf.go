@@ -327,8 +327,8 @@ func hfWordPiece(f *hfFile, v *vocab, _ config) (codec, error) {
 	if f.Model.Prefix != nil {
 		w.later = *f.Model.Prefix
 	}
-	if w.later == "" {
-		return nil, errors.New("model.continuing_subword_prefix is empty, want a text such as ##")
+	if w.later == "" || len(w.later) > 32 {
+		return nil, fmt.Errorf("model.continuing_subword_prefix: got %.40q, want a short text such as ##", w.later)
 	}
 	for _, p := range f.Normalizer.parts() {
 		if p.Type != "BertNormalizer" {

@@ -99,7 +99,9 @@ func (f *hfFile) preTokenizer(b *bpe) (string, error) {
 		case "Split":
 			patterns = append(patterns, p.Pattern.Regex+p.Pattern.String)
 		case "Digits":
-			digits = p.Individual
+			if digits = p.Individual; !digits {
+				return "", errUnlike("pre_tokenizer", p, "Digits one by one")
+			}
 		case "ByteLevel":
 			b.prefix = p.AddPrefixSpace != nil && *p.AddPrefixSpace
 			if (p.UseRegex == nil || *p.UseRegex) && len(patterns) == 0 {

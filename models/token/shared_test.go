@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,5 +82,28 @@ func TestSharedTexts(t *testing.T) {
 			}
 			t.Logf("%d texts", len(cases))
 		})
+	}
+}
+
+// TestVocabularyObjects insists that a vocabulary is a few flat slices: nothing per token for the collector to walk.
+func TestVocabularyObjects(t *testing.T) {
+	for _, name := range []string{"qwen2", "bert-bge", "llama-spm"} {
+		sharedData(t, "tokenizers/ggml-vocab-"+name+".gguf")
+		count := func() uint64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapObjects
+		}
+		sharedTokenizer(t, name)
+		before := count()
+		tk := sharedTokenizer(t, name)
+		after := count()
+		if n := int64(after - before); n > 300 {
+			t.Errorf("%s: %d objects for %d tokens, want at most 300", name, n, tk.Len())
+		} else {
+			t.Logf("%s: %d objects for %d tokens", name, n, tk.Len())
+		}
+		runtime.KeepAlive(tk)
 	}
 }
