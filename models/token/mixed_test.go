@@ -74,6 +74,21 @@ func TestRoundTrips(t *testing.T) {
 	}
 	plain := mixedText(size, 1, false)
 	bytes := mixedText(size>>3, 2, true)
+	small := kinds(t)
+	for _, name := range []string{"gpt-2", "qwen2", "deepseek-v3", "superbpe", "rwkv"} {
+		t.Run("small "+name, func(t *testing.T) {
+			tk, err := newTokenizer(small[name].write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := plain
+			if name != "gpt-2" {
+				plain = plain[:size>>3]
+			}
+			roundTrip(t, tk, strings.ToValidUTF8(plain, ""))
+			roundTripBytes(t, tk, bytes)
+		})
+	}
 	for _, name := range []string{"gpt-2", "qwen2", "llama-spm"} {
 		t.Run(name, func(t *testing.T) {
 			tk := sharedTokenizer(t, name)
@@ -86,20 +101,24 @@ func TestRoundTrips(t *testing.T) {
 				// Llama.cpp's reading of what is not UTF-8 swallows a space, which is "▁" by then.
 				return
 			}
-			for from := 0; from < len(bytes); from += 4096 {
-				text := bytes[from:min(from+4096, len(bytes))]
-				ids := tk.Encode(text, Plain)
-				var back []byte
-				for _, id := range ids {
-					back, _ = tk.appendText(back, id)
-				}
-				if got := string(back); got != text {
-					at := common(got, text)
-					t.Fatalf("bytes that are not UTF-8 differ at %d: got %.20q, want %.20q", from+at, got[at:],
-						text[at:])
-				}
-			}
+			roundTripBytes(t, tk, bytes)
 		})
+	}
+}
+
+// roundTripBytes is for text that is not UTF-8, which Decode does not give back.
+func roundTripBytes(t *testing.T, tk *Tokenizer, bytes string) {
+	t.Helper()
+	for from := 0; from < len(bytes); from += 4096 {
+		text := bytes[from:min(from+4096, len(bytes))]
+		var back []byte
+		for _, id := range tk.Encode(text, Plain) {
+			back, _ = tk.appendText(back, id)
+		}
+		if got := string(back); got != text {
+			at := common(got, text)
+			t.Fatalf("bytes that are not UTF-8 differ at %d: got %.20q, want %.20q", from+at, got[at:], text[at:])
+		}
 	}
 }
 
