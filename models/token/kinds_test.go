@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -141,6 +142,62 @@ func TestPieces(t *testing.T) {
 			if got := strings.Join(sizes, " "); got != want[i] {
 				t.Errorf("%s: %q: got %s, want %s", id, text, got, want[i])
 			}
+		}
+	}
+}
+
+// TestWholePieces has a token that no merges lead to: some pre-tokenizers look for whole pieces first. Of two merges
+// of a pair the first counts.
+func TestWholePieces(t *testing.T) {
+	for pre, want := range map[string][]int32{"gpt-2": {3, 2}, "llama-bpe": {4}} {
+		tk, err := fromEntries(t, entry{"tokenizer.ggml.model", "gpt2"}, entry{"tokenizer.ggml.pre", pre},
+			entry{"tokenizer.ggml.tokens", []string{"a", "b", "c", "ab", "abc", "bc"}},
+			entry{"tokenizer.ggml.merges", []string{"a b", "b c", "a b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tk.Encode("abc", Plain); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", pre, got, want)
+		}
+	}
+}
+
+// TestPreOverride names a pre-tokenizer where the file has an unknown one.
+func TestPreOverride(t *testing.T) {
+	entries := []entry{{"tokenizer.ggml.model", "gpt2"}, {"tokenizer.ggml.pre", "gpt-9"},
+		{"tokenizer.ggml.tokens", []string{"1", "2", "12"}}, {"tokenizer.ggml.merges", []string{"1 2"}}}
+	const want = `tokenizer.ggml.pre: got the pre-tokenizer "gpt-9", want one of a.x-4.0, afmoe, bailingmoe, `
+	if _, err := fromEntries(t, entries...); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	path := filepath.Join(t.TempDir(), "vocab.gguf")
+	if err := writeGGUF(path, entries); err != nil {
+		t.Fatal(err)
+	}
+	for pre, want := range map[string][]int32{"gpt-2": {2}, "qwen2": {0, 1}} {
+		tk, err := Open(path, nil, WithPre(pre))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tk.Encode("12", Plain); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", pre, got, want)
+		}
+	}
+}
+
+// TestUnknownCharactersCost has a character without a token of its own: it costs 10 more than the rarest token.
+func TestUnknownCharactersCost(t *testing.T) {
+	for score, want := range map[float32][]int32{-13: {2}, -16: {1, 0}} {
+		// "ab" as one token costs score; as "a" and an unknown "b", -1 and -10 beneath the least score of -4.
+		types := []int32{2, 1, 5, 1}
+		tk, err := fromEntries(t, entry{"tokenizer.ggml.model", "t5"}, entry{"tokenizer.ggml.unknown_token_id", uint32(0)},
+			entry{"tokenizer.ggml.tokens", []string{"<unk>", "a", "ab", "x"}}, entry{"tokenizer.ggml.token_type", types},
+			entry{"tokenizer.ggml.scores", []float32{0, -1, score, -4}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tk.Encode("ab", Plain); !slices.Equal(got, want) {
+			t.Errorf("score %g: got %v, want %v", score, got, want)
 		}
 	}
 }
