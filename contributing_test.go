@@ -48,8 +48,8 @@ x = tensor([[1.0, -3.0]], "a b")
 print(x.cube().tolist(), cube(tensor([4], "a")).tolist())
 print(catch(lambda: x.cube(2)).error)
 help("cube")`},
-			[]string{"[[1.0, -27.0]] [64]\n", "cube: got 1 argument",
-				"x.cube()\n\nCube is x · x · x", `tensor([-1.0, 0.0, 2.0], "a").cube()`}},
+			[]string{"[[1.0, -27.0]] [64]\n", "cube: got one argument too many",
+				"x.cube()\n\ncube is x · x · x", `tensor([-1.0, 0.0, 2.0], "a").cube()`}},
 		{[]string{"test", "-overlay", withSample, "-v", "./core",
 			"-run", "^(TestOps|TestOpDocs|TestOpNames)$/./^cube$"},
 			[]string{"--- PASS: TestOpDocs", "/cube", "\nPASS\n"}},

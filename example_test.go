@@ -3,6 +3,7 @@ package fucina_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"testing/fstest"
 
@@ -43,4 +44,31 @@ func run(ctx context.Context, files fstest.MapFS) error {
 	}
 	fmt.Println(total, score)
 	return nil
+}
+
+// inFolder runs a script that may save files in the folder results, and nowhere else.
+func inFolder(ctx context.Context, scripts fs.FS) error {
+	out, err := os.OpenRoot("results")
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	p := fucina.New(fucina.Save(out)) // save_npy("a.npy", x) writes results/a.npy
+	defer p.Close()
+	return p.Run(ctx, scripts, "main.star", nil)
+}
+
+// A script saves into a folder that its host has opened.
+func ExampleSave() {
+	if err := os.Mkdir("results", 0o777); err != nil {
+		fmt.Println(err)
+	}
+	defer os.RemoveAll("results")
+	script := fstest.MapFS{"main.star": {Data: []byte(`save_npy("a.npy", ones(a=3))`)}}
+	fmt.Println(inFolder(context.Background(), script))
+	_, err := os.Stat("results/a.npy")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// <nil>
 }

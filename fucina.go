@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"unsafe"
 
 	star "go.starlark.net/starlark"
@@ -23,8 +24,9 @@ type Error = starlark.Error
 // Interpreter runs scripts. It serves one goroutine at a time; a program may have as many as it likes, and they
 // may share frozen values and tensors.
 type Interpreter struct {
-	it  *starlark.Interp
-	err error // of an option
+	it     *starlark.Interp
+	err    error // of an option
+	closed bool
 }
 
 // Option is a setting of New.
@@ -53,6 +55,12 @@ func MaxSteps(n uint64) Option { return func(s *settings) { s.config.MaxSteps = 
 
 // MemoryLimit bounds the bytes of tensors in use.
 func MemoryLimit(bytes int64) Option { return func(s *settings) { s.config.MemLimit = bytes } }
+
+// Save lets scripts save files in a folder: their paths are relative to it, and none leads out of it, by ../ or through
+// a symbolic link. A file is written whole or not at all. Without it scripts save nothing.
+func Save(folder *os.Root) Option {
+	return func(s *settings) { s.config.Save = starlark.SaveIn(folder) }
+}
 
 // Threads is over how many processors one operation is split; 0 means all.
 func Threads(n int) Option { return func(s *settings) { s.config.Threads = n } }
@@ -114,6 +122,9 @@ func (p *Interpreter) predeclare(name string, value any) {
 // script's own global variables are there for Get and Call afterwards, also after an error those assigned so
 // far. A done context stops it, kernels included, within 50 ms.
 func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals map[string]any) error {
+	if p.closed {
+		return errClosed
+	}
 	if files == nil {
 		return errors.New("fucina: got no files to run from")
 	}
@@ -143,6 +154,9 @@ func (p *Interpreter) Get(name string, to any) error {
 // Call calls the script's function name with Go values and stores its result into what to points to, unless
 // that is nil.
 func (p *Interpreter) Call(ctx context.Context, name string, to any, args ...any) error {
+	if p.closed {
+		return errClosed
+	}
 	fn, ok := p.it.Globals()[name]
 	if !ok {
 		return fmt.Errorf("fucina: the script has no function %s", name)
@@ -164,8 +178,16 @@ func (p *Interpreter) Call(ctx context.Context, name string, to any, args ...any
 	return nil
 }
 
-// Close ends the interpreter and gives its tensor memory back. Tensors the program still holds stay valid.
-func (p *Interpreter) Close() { p.it.Close() }
+var errClosed = errors.New("fucina: the interpreter was closed")
+
+// Close ends the interpreter and gives its tensor memory back. Tensors the program still holds stay valid. Run and Call
+// then return an error; a second Close does nothing.
+func (p *Interpreter) Close() {
+	if !p.closed {
+		p.closed = true
+		p.it.Close()
+	}
+}
 
 // Tensor is a tensor over the program's own numbers, in the order of the axes, which are written "row col". The
 // numbers are not copied: scripts read them where they are, cannot change them, and the program must not while

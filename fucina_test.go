@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -259,5 +260,86 @@ func TestHostileScripts(t *testing.T) {
 	}
 	if err := p.Run(ctx, nil, "main.star", nil); err == nil {
 		t.Error("ran without files")
+	}
+}
+
+// Scripts save files in the folder they are given, and nowhere else.
+func TestSave(t *testing.T) {
+	base := t.TempDir()
+	inside := filepath.Join(base, "inside")
+	for _, dir := range []string{inside, filepath.Join(base, "outside")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(inside, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	links := os.Symlink(filepath.Join(base, "outside"), filepath.Join(inside, "link")) == nil
+	root, err := os.OpenRoot(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	p := New(Save(root))
+	defer p.Close()
+	save := func(p *Interpreter, path string) error {
+		src := fmt.Sprintf("save_npy(%q, ones(a=3))", path)
+		return p.Run(context.Background(), script(src), "main.star", nil)
+	}
+	for _, path := range []string{"x.npy", "sub/x.npy", "./sub/../y.npy", "x.npy"} {
+		if err := save(p, path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	bad := map[string]string{"../outside/x.npy": "escapes", filepath.Join(base, "outside", "x.npy"): "escapes",
+		"sub": "it is a folder", "": "got no file name", "no/such/x.npy": "no such file"}
+	if links {
+		bad["link/x.npy"] = "escapes"
+	}
+	for path, want := range bad {
+		if err := save(p, path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", path, err, want)
+		}
+	}
+	if found, err := os.ReadDir(filepath.Join(base, "outside")); err != nil || len(found) > 0 {
+		t.Errorf("outside there is %v, %v", found, err)
+	}
+	if found, err := os.ReadDir(inside); err != nil || len(found) > 4 {
+		t.Errorf("temporary files are left: %v, %v", found, err)
+	}
+	src := `equal(load_npy("sub/x.npy", "a").sum().item(), 3.0)`
+	if err := root.WriteFile("main.star", []byte(src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	equal := Builtin("equal", func(x, y float64) error {
+		if x != y {
+			return fmt.Errorf("got %v, want %v", x, y)
+		}
+		return nil
+	})
+	reader := New(equal)
+	defer reader.Close()
+	if err := reader.Run(context.Background(), root.FS(), "main.star", nil); err != nil {
+		t.Errorf("what was saved is not read: %v", err)
+	}
+	if err := save(reader, "x.npy"); err == nil || !strings.Contains(err.Error(), "lets scripts write no files") {
+		t.Errorf("without Save: got %v", err)
+	}
+}
+
+// A closed interpreter says so.
+func TestClosed(t *testing.T) {
+	p := New()
+	if err := p.Run(context.Background(), script("def f(): return 1"), "main.star", nil); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	p.Close()
+	if err := p.Run(context.Background(), script("x = 1"), "main.star", nil); err == nil {
+		t.Error("a closed interpreter ran a script")
+	}
+	if err := p.Call(context.Background(), "f", nil); err == nil {
+		t.Error("a closed interpreter called a function")
 	}
 }

@@ -142,23 +142,31 @@ func (a *Attention) Ref() *Tensor {
 // Saves the operands; the output is not needed.
 func (*Attention) Saves(uint64) (in, out uint64) { return 15, 0 }
 
-// VJP computes the weights p again. With gp = gy·v and gs = p · (gp - sum(p · gp)), which is the mask's, and times the
-// slope of the cap, it is gs·k · scale for q, gs·q · scale for k and p·gy for v.
+// VJP computes the weights again, a few queries at a time: see attentionGrad. Only where the mask wants a gradient,
+// which has as many elements as there are weights, are they there all at once.
 func (a *Attention) VJP(_, gy []*Tensor, g *Grads) {
+	if g.Wants(3) {
+		a.gradientOfMask(gy[0], g)
+		return
+	}
+	grads := attentionGrads.All(attentionGrad{Attention: *a, GY: gy[0]})
+	for i, t := range grads {
+		g.Set(i, t)
+	}
+}
+
+// gradientOfMask computes the weights p at once. With gp = gy·v and gs = p · (gp - sum(p · gp)), which is the mask's,
+// and times the slope of the cap, it is gs·k · scale for q, gs·q · scale for k and p·gy for v.
+func (a *Attention) gradientOfMask(gy *Tensor, g *Grads) {
 	l := a.align()
-	gh := l.fromQuery(gy[0].wide())
+	gh := l.fromQuery(gy.wide())
 	ofGroup := axisList(groupAxis, l.query)
 	if g.Wants(2) {
 		g.Set(2, l.toKey(dot.Call(Dot{X: l.p, W: gh, Axes: ofGroup})))
 	}
-	if !g.Wants(0) && !g.Wants(1) && !g.Wants(3) {
-		return
-	}
 	gp := gh.Dot(l.v, l.value)
 	gs := l.p.Mul(gp.Sub(l.p.Mul(gp).Sum(keyAxis)))
-	if g.Wants(3) {
-		g.Set(3, l.toMask(gs))
-	}
+	g.Set(3, l.toMask(gs))
 	gs = gs.times(a.scale())
 	if l.capped != nil {
 		bent := l.capped.times(1 / a.Softcap)

@@ -45,7 +45,11 @@ func (a *Arange) Names(p *Plan) {
 // Sizes counts the steps.
 func (a *Arange) Sizes(s *Sizes) {
 	n := math.Ceil((a.Stop - a.Start) / a.Step)
-	if a.Step == 0 || math.IsNaN(n) || n > 1<<40 {
+	if n > longestCount && !math.IsInf(a.Stop, 0) && !math.IsInf(a.Start, 0) && a.Step != 0 {
+		s.Fail(fmt.Sprintf("from %v to %v in steps of %v has %v elements, more than memory can hold", a.Start, a.Stop,
+			a.Step, n), "a larger step makes fewer")
+	}
+	if a.Step == 0 || math.IsNaN(n) || n > longestCount {
 		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step),
 			s.c.hint(s.c.recall("give a step that gets there", a.stepping())))
 	}
@@ -60,6 +64,9 @@ func (a *Arange) Sizes(s *Sizes) {
 	}
 	s.Set(0, string(a.Axis), max(0, int(n)))
 }
+
+// longestCount is how many elements arange may have.
+const longestCount = 1 << 40
 
 // stepping is the call with steps of 1 towards stop.
 func (a *Arange) stepping() Op {

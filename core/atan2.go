@@ -99,6 +99,9 @@ func octant(a, b float64) (high, low float64) {
 	return high, u - (high - arctangents[k][0]) + (arctangents[k][1] + tail)
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Atan2) Weight() int { return 8 }
+
 // Saves both operands.
 func (*Atan2) Saves(uint64) (in, out uint64) { return 3, 0 }
 

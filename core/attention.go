@@ -213,6 +213,7 @@ func (a *Attention) Eval(c *Ctx) {
 // attending is an attention of tensors whose elements along the last axis lie together. Rows are counted over the
 // axes of q but the last.
 type attending[C float32 | float64] struct {
+	c                *Ctx
 	a                *Attention
 	q, k, v, y       *Tensor
 	queries, keys    int
@@ -225,23 +226,8 @@ type attending[C float32 | float64] struct {
 
 func attend[C float32 | float64](c *Ctx, a *Attention) {
 	r, out := c.Data().(attentionRoles), c.Out(0)
-	t := attending[C]{a: a, q: c.rowsOf(a.Q, r.q, native[C]()), k: c.rowsOf(a.K, r.k, native[C]()),
-		v: c.rowsOf(a.V, r.v, native[C]()), y: out.permuted(r.y), scale: C(a.scale()), group: 1}
-	last := len(t.q.sizes) - 1
-	if out.dtype != native[C]() || t.y.strides[last] != 1 {
-		t.y = c.Scratch(native[C](), r.y, t.y.sizes)
-	}
-	t.queries, t.keys = t.q.sizes[last-1], a.K.Size(r.key)
-	t.start, t.width, t.valueSize = a.start(t.queries, t.keys), t.q.sizes[last], a.V.Size(r.value)
-	if r.qHead != "" {
-		t.group = a.Q.Size(r.qHead) / a.K.Size(r.kHead)
-	}
-	if a.Mask != nil {
-		m := *a.Mask
-		m.axes, _ = m.axes.Rename(axisList(r.maskKey), []string{keyAxis})
-		rows := r.q.Without(axisList("head_dim"))
-		t.mask = beside[C](&m, a.Q, rows.Append(axisList(keyAxis)))
-	}
+	t := attendingTo[C](c, a, r)
+	t.y = c.direct(out, r.y, native[C]())
 	rows, each := out.Len()/t.valueSize, t.rows
 	if a.Mask != nil || a.Softcap > 0 {
 		each = t.masked
@@ -260,6 +246,35 @@ func attend[C float32 | float64](c *Ctx, a *Attention) {
 	if t.y.data != out.data {
 		c.copyInto(out, t.y.permuted(out.axes))
 	}
+}
+
+// direct is output t with its axes in the given order, where rows along the last of them can be written as they lie;
+// else a temporary tensor to be copied into t.
+func (c *Ctx) direct(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
+	v := t.permuted(order)
+	if t.dtype != dt || v.strides[len(v.strides)-1] != 1 {
+		return c.Scratch(dt, order, v.sizes)
+	}
+	return v
+}
+
+// attendingTo readies the operands.
+func attendingTo[C float32 | float64](c *Ctx, a *Attention, r attentionRoles) *attending[C] {
+	t := &attending[C]{c: c, a: a, q: c.rowsOf(a.Q, r.q, native[C]()), k: c.rowsOf(a.K, r.k, native[C]()),
+		v: c.rowsOf(a.V, r.v, native[C]()), scale: C(a.scale()), group: 1}
+	last := len(t.q.sizes) - 1
+	t.queries, t.keys = t.q.sizes[last-1], a.K.Size(r.key)
+	t.start, t.width, t.valueSize = a.start(t.queries, t.keys), t.q.sizes[last], a.V.Size(r.value)
+	if r.qHead != "" {
+		t.group = a.Q.Size(r.qHead) / a.K.Size(r.kHead)
+	}
+	if a.Mask != nil {
+		m := *a.Mask
+		m.axes, _ = m.axes.Rename(axisList(r.maskKey), []string{keyAxis})
+		rows := r.q.Without(axisList("head_dim"))
+		t.mask = beside[C](&m, a.Q, rows.Append(axisList(keyAxis)))
+	}
+	return t
 }
 
 // sees is the keys that a query sees.
@@ -314,10 +329,12 @@ func (t *attending[C]) masked(lo, hi int) {
 		top, total := C(math.Inf(-1)), C(0)
 		first, end := t.sees(i % t.queries)
 		for at := first; at < end; at = at - at%attn.Block + attn.Block {
+			t.c.Pause()
 			n := min(end, at-at%attn.Block+attn.Block) - at
 			scores := room[:n]
 			gemm.NT(scores, q, k[at*kStep:], 1, n, t.width, t.width, kStep, n)
-			t.score(scores, i, at, room[attn.Block:])
+			t.bend(scores)
+			t.hide(scores, i, at, room[attn.Block:])
 			peak := max(top, num.Max(scores))
 			if math.IsInf(float64(peak), -1) {
 				continue
@@ -338,12 +355,16 @@ func (t *attending[C]) masked(lo, hi int) {
 	}
 }
 
-// score makes scores of the products of row i with the keys from place at on.
-func (t *attending[C]) score(scores []C, i, at int, room []C) {
+// bend makes scores of products.
+func (t *attending[C]) bend(scores []C) {
 	num.Scale(scores, scores, t.scale)
 	if t.a.Softcap > 0 {
 		bound(scores, scores, C(t.a.Softcap))
 	}
+}
+
+// hide applies the mask to the scores of row i with the keys from place at on.
+func (t *attending[C]) hide(scores []C, i, at int, room []C) {
 	if t.mask == nil {
 		return
 	}

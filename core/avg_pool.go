@@ -11,7 +11,8 @@ import (
 // Shape: input[batch, channel, y, x] → y[batch, channel, y', x'] for input.avg_pool(y=2, x=2); the sizes and the
 // options are those of max_pool. Padding counts as elements of 0 unless count_include_pad is false; what a last
 // window of ceil_mode has beyond the padding never counts.
-// Numerics: elements are added in the order of the window, and divided once; f16 and bf16 compute in f32.
+// Numerics: elements are added in the order of the window, and divided once; f16 and bf16 compute in f32. A window
+// of which nothing counts, which only a dilation makes possible, gives NaN.
 //
 // Errors: an axis that the input lacks; padding as wide as the window; a window that does not fit; integers.
 //
@@ -34,7 +35,7 @@ func (a *AvgPool) Names(p *Plan) {
 // Sizes counts the windows.
 func (a *AvgPool) Sizes(s *Sizes) {
 	r := s.c.plan.data.(pool)
-	a.settle(s, r, a.windows(r, Every(1)))
+	a.settle(s, r, a.windows(r))
 }
 
 // Eval averages.
@@ -51,7 +52,7 @@ func (a *AvgPool) Eval(c *Ctx) {
 
 func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
 	r, out := c.Data().(pool), c.Out(0)
-	windows := a.windows(r, Every(1))
+	windows := a.windows(r)
 	x := elementsOf[C](c.Dense(a.Input, r.order, native[C]()))
 	y := out
 	if out.axes != r.order || out.dtype != native[C]() {
@@ -63,7 +64,7 @@ func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
 		for i := lo; i < hi; i++ {
 			ys := row[C](y, i, n)
 			clear(ys)
-			eachWindow(windows, i, func(from, to, at, step int) {
+			eachWindow(c, windows, i, func(from, to, at, step int) {
 				for j, p := from, at; j < to; j, p = j+1, p+step {
 					ys[j] += x[p]
 				}
@@ -86,11 +87,17 @@ func (a *AvgPool) counts(windows []slide) []float64 {
 		for _, outer := range counts {
 			for q := range l.small {
 				start := q*l.s - l.before
-				end := min(start+l.kernel, l.large+l.after)
+				low, high := start, l.large+l.after
 				if !a.CountIncludePad {
-					start, end = max(start, 0), min(end, l.large)
+					low, high = 0, l.large
 				}
-				next = append(next, outer*float64(end-start))
+				n := 0
+				for k := range l.kernel {
+					if p := start + k*l.d; low <= p && p < high {
+						n++
+					}
+				}
+				next = append(next, outer*float64(n))
 			}
 		}
 		counts = next
@@ -104,21 +111,22 @@ func (*AvgPool) Saves(uint64) (in, out uint64) { return 0, 0 }
 // VJP spreads gy, divided by the count, over the window: conv_transpose with a kernel of ones.
 func (a *AvgPool) VJP(_, gy []*Tensor, g *Grads) {
 	r := a.roles()
-	windows := a.windows(r, Every(1))
+	windows := a.windows(r)
 	env, dt := gy[0].env, classOf(a.Input.dtype)
 	kernel := freshNames(r.spatial, a.Input.axes)
-	stride, padding := perAxisOf(r.spatial), perAxisOf(r.spatial)
+	stride, padding, dilation := perAxisOf(r.spatial), perAxisOf(r.spatial), perAxisOf(r.spatial)
 	var sizes, small []int
 	for i, l := range windows {
 		sizes, small = append(sizes, l.kernel), append(small, l.small)
 		stride.Each.Values[i] = [2]int{l.s, l.s}
-		padding.Each.Values[i] = [2]int{l.before, (l.small-1)*l.s + l.kernel - l.before - l.large}
+		dilation.Each.Values[i] = [2]int{l.d, l.d}
+		padding.Each.Values[i] = [2]int{l.before, (l.small-1)*l.s + l.reach() - l.before - l.large}
 	}
 	counts := env.FromFloats(dt, a.counts(windows), r.spatial, small...)
 	weight := ones.In(env, Ones{Axes: Map[int]{axisList(kernel...), sizes}, DType: dt})
 	g.Set(0, convTranspose.Call(ConvTranspose{Padding: padding, Convolution: Convolution{
 		Input: gy[0].wide().Div(counts), Weight: weight, Axis: axis.Empty, Spatial: Map[string]{r.spatial, kernel},
-		Stride: stride, Dilation: Every(1), Groups: 1}}))
+		Stride: stride, Dilation: dilation, Groups: 1}}))
 }
 
 // Samples covers the lengths, one axis and several, every option, and the dtypes.

@@ -21,6 +21,12 @@ func (e *Env) ReadTensor(r io.Reader, dt dtype.Type, axes Axes, sizes ...int) (*
 	}
 	t := newTensor(e, dt, axes)
 	copy(t.sizes, sizes)
+	for k, n := range sizes { // of an empty tensor, whose axes are walked nevertheless
+		if n > longestEmpty && t.Len() == 0 {
+			return nil, fmt.Errorf("axis %q of an empty tensor is %d long, at most %d are possible", axes.At(k), n,
+				longestEmpty)
+		}
+	}
 	if e.shapeOnly {
 		t.pack()
 		t.meta = true
@@ -83,5 +89,47 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 	return err
 }
 
+// Fixed says why the elements of t may not be changed; it is empty if they may.
+func (t *Tensor) Fixed() string {
+	switch {
+	case t.ending() != nil:
+		return t.String()
+	case t.env == nil || t.buf != nil && t.buf.Borrowed():
+		return t.Shape() + " is shared and may not be changed"
+	case t.overlaps() != "":
+		return fmt.Sprintf("%s repeats the same memory along %q and may not be changed", t.Shape(), t.overlaps())
+	}
+	return ""
+}
+
+// Assign gives t, in place, the elements of v, which has t's dtype, axes and sizes. Unlike the set operation it is not
+// interrupted half-way, records nothing, and changes variables too: it is for state that is put back.
+//
+// Errors: t is shared, or repeats along an axis; v is of another shape.
+func (t *Tensor) Assign(v *Tensor) {
+	t.mustHaveData("assign")
+	v.mustHaveData("assign")
+	switch why := t.Fixed(); {
+	case why != "":
+		panic(&Error{Op: "assign", Msg: why, Hint: "change a copy: x.copy()"})
+	case t.Shape() != v.Shape():
+		panic(&Error{Op: "assign", Msg: fmt.Sprintf("x is %s, but the new values are %s", t.Shape(), v.Shape())})
+	}
+	if t.dense() && v.dense() {
+		copy(t.bytes(), v.bytes())
+	} else {
+		var from []int
+		v.each(func(offset int) { from = append(from, offset) })
+		size, i := t.dtype.Size(), 0
+		t.each(func(offset int) {
+			copy(unsafe.Slice((*byte)(unsafe.Add(t.data, offset*size)), size),
+				unsafe.Slice((*byte)(unsafe.Add(v.data, from[i]*size)), size))
+			i++
+		})
+	}
+	t.buf.Touch()
+	t.version = t.buf.Version()
+}
+
 // bytes is the memory of a dense tensor.
-func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), t.Len()*t.dtype.Size()) }
+func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), byteCount(t.dtype, t.Len())) }

@@ -51,8 +51,10 @@ const (
 	stateCounts
 )
 
-// rightClassesOf reads the target, row by row.
-func rightClassesOf[C float32 | float64](c *Ctx, a *ClassLoss, rows *axis.List, weights []C) rightClasses[C] {
+// rightClassesOf reads the target, row by row; of has the classes.
+func rightClassesOf[C float32 | float64](
+	c *Ctx, a *ClassLoss, of *Tensor, rows *axis.List, weights []C,
+) rightClasses[C] {
 	sizes := a.X.permuted(rows).sizes
 	room := func(dt dtype.Type) *Tensor {
 		if t := c.Save(dt, rows, sizes); t != nil {
@@ -68,7 +70,7 @@ func rightClassesOf[C float32 | float64](c *Ctx, a *ClassLoss, rows *axis.List, 
 			continue
 		}
 		if id < 0 || id >= int64(len(weights)) {
-			c.Fail(fmt.Sprintf("the class %d is outside of axis %q of %s", id, a.Axis, c.Describe(a.X)),
+			c.Fail(fmt.Sprintf("the class %d is outside of axis %q of %s", id, a.Axis, c.Describe(of)),
 				fmt.Sprintf("classes are 0 … %d, or %d to be ignored: target.clamp(0, %d)", len(weights)-1,
 					a.IgnoreIndex,
 					len(weights)-1))

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
 // Copy is x in memory of its own, one element after another in the order of its axes.
@@ -77,13 +78,82 @@ func copyWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, d, v *Tensor) {
 	c.Split(rows, max(1, pointGrain/n), copyRows)
 }
 
+// transpose is copyInto where the elements that lie together in v and in dense d are those along two different axes,
+// and neither is short; otherwise it does nothing and returns false.
+func transpose[C number](c *Ctx, d, v *Tensor) bool {
+	const short = 8
+	var w walk
+	walkOver(&w, d, []*Tensor{v})
+	last, along := w.rank-1, -1
+	for k := range last {
+		if w.strides[0][k] == 1 {
+			along = k
+		}
+	}
+	step := w.strides[0][last]
+	if along < 0 || step <= 1 || w.dims[last] < short || w.dims[along] < short {
+		return false
+	}
+	rows, cols, apart, others := w.dims[along], w.dims[last], 1, 1
+	for k := range last {
+		if k > along {
+			apart *= w.dims[k]
+		}
+		if k != along {
+			others *= w.dims[k]
+		}
+	}
+	apart *= cols // from one row of d to the next
+	strips, across := ceilDiv(rows, transposeRows), ceilDiv(cols, transposeCols)
+	work := min(rows, transposeRows) * min(cols, transposeCols)
+	c.Split(others*strips*across, max(1, pointGrain/work), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			col, row, other := i%across*transposeCols, i/across%strips*transposeRows, i/across/strips
+			to, from, size := row*apart+col, row+col*step, cols
+			for k := last - 1; k >= 0; k-- {
+				if k != along {
+					at := other % w.dims[k]
+					other /= w.dims[k]
+					to += at * size
+					from += at * w.strides[0][k]
+				}
+				size *= w.dims[k]
+			}
+			dp, vp := unsafe.Add(d.data, to*d.dtype.Size()), unsafe.Add(v.data, from*v.dtype.Size())
+			transposeBlock((*C)(dp), (*C)(vp), min(transposeRows, rows-row), min(transposeCols, cols-col), apart, step)
+		}
+	})
+	return true
+}
+
+// A block of this many rows and columns is transposed at once.
+const transposeRows, transposeCols = 64, 1024
+
+// transposeBlock sets dp[i·apart + j] to vp[j·step + i].
+func transposeBlock[C number](dp, vp *C, rows, cols, apart, step int) {
+	ds, vs := unsafe.Slice(dp, (rows-1)*apart+cols), unsafe.Slice(vp, (cols-1)*step+rows)
+	switch fs := any(ds).(type) {
+	case []float32:
+		gemm.Transpose(fs, any(vs).([]float32), rows, cols, apart, step)
+	case []float64:
+		gemm.Transpose(fs, any(vs).([]float64), rows, cols, apart, step)
+	default:
+		for i := range rows {
+			for j := range cols {
+				ds[i*apart+j] = vs[j*step+i]
+			}
+		}
+	}
+}
+
 // Samples covers the lengths and the dtypes.
 func (*Copy) Samples(m *Maker) (list []Copy) {
 	for _, n := range lengths {
 		list = append(list, Copy{X: m.Tensor(dtype.F32, "row=3 col=%d", n)})
 	}
 	for _, dt := range allDTypes {
-		list = append(list, Copy{X: m.Tensor(dt, "row=3 col=17 a=2")}, Copy{X: m.Tensor(dt, "")})
+		list = append(list, Copy{X: m.Tensor(dt, "row=3 col=17 a=2")}, Copy{X: m.Tensor(dt, "")},
+			Copy{X: m.Tensor(dt, "row=70 a=2 col=9")})
 	}
 	return list
 }

@@ -1,7 +1,10 @@
 package core
 
 import (
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -37,4 +40,36 @@ func BenchmarkPlanHit(b *testing.B) {
 	for b.Loop() {
 		c.findPlan()
 	}
+}
+
+// BenchmarkCollection is a collection of garbage while the workers multiply matrices, which waits for the kernels
+// that run: half of them take no longer than the median.
+func BenchmarkCollection(b *testing.B) {
+	e := NewEnv(0, 0)
+	in, _ := axis.Parse("row in")
+	out, _ := axis.Parse("in out")
+	x, w := e.Tensor(dtype.F32, in, 1024, 1024), e.Tensor(dtype.F32, out, 1024, 1024)
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				x.Dot(w, "in").Free()
+			}
+		}
+	}()
+	var times []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		runtime.GC()
+		times = append(times, time.Since(begin))
+	}
+	close(stop)
+	<-done
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "µs/median")
+	b.ReportMetric(float64(times[len(times)-1].Microseconds()), "µs/longest")
 }

@@ -93,7 +93,7 @@ func entropies[C float32 | float64](c *Ctx, a *CrossEntropy) {
 		})
 		return
 	}
-	right := rightClassesOf(c, &a.ClassLoss, rows, weights)
+	right := rightClassesOf(c, &a.ClassLoss, a.X, rows, weights)
 	reduceRowLosses(c, &a.ClassLoss, rows, right.factor, func(lo int, y []C) {
 		var r logits[C]
 		for i := range y {

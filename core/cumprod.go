@@ -34,27 +34,27 @@ func (a *Cumprod) Names(p *Plan) { p.scan(a.X, a.Axis) }
 func (a *Cumprod) Eval(c *Ctx) {
 	switch classOf(a.X.dtype) {
 	case dtype.F32:
-		eachRow(c, a.X, func(y, x []float32) { runProduct(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []float32) { scan(c, y, x, a.Reverse, runProduct, float32(1)) })
 	case dtype.F64:
-		eachRow(c, a.X, func(y, x []float64) { runProduct(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []float64) { scan(c, y, x, a.Reverse, runProduct, float64(1)) })
 	default:
-		eachRow(c, a.X, func(y, x []int64) { runProduct(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []int64) { scan(c, y, x, a.Reverse, runProduct, int64(1)) })
 	}
 }
 
-func runProduct[C number](y, x []C, reverse bool) {
-	s := C(1)
+func runProduct[C number](y, x []C, reverse bool, s C) C {
 	if reverse {
 		for i := len(x) - 1; i >= 0; i-- {
 			s *= x[i]
 			y[i] = s
 		}
-		return
+		return s
 	}
 	for i, v := range x {
 		s *= v
 		y[i] = s
 	}
+	return s
 }
 
 // Saves x and y.

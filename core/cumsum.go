@@ -44,27 +44,37 @@ func (p *Plan) scan(x *Tensor, name Axis) {
 func (a *Cumsum) Eval(c *Ctx) {
 	switch classOf(a.X.dtype) {
 	case dtype.F32:
-		eachRow(c, a.X, func(y, x []float32) { runSum(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []float32) { scan(c, y, x, a.Reverse, runSum, float32(0)) })
 	case dtype.F64:
-		eachRow(c, a.X, func(y, x []float64) { runSum(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []float64) { scan(c, y, x, a.Reverse, runSum, float64(0)) })
 	default:
-		eachRow(c, a.X, func(y, x []int64) { runSum(y, x, a.Reverse) })
+		eachRow(c, a.X, func(y, x []int64) { scan(c, y, x, a.Reverse, runSum, int64(0)) })
 	}
 }
 
-func runSum[C number](y, x []C, reverse bool) {
-	var s C
+// scan runs f along a row, or from its end, in pieces; f gets what the piece before left, at first s.
+func scan[C number](c *Ctx, y, x []C, reverse bool, f func(y, x []C, reverse bool, s C) C, s C) {
+	c.pieces(len(x), func(lo, hi int) {
+		if reverse {
+			lo, hi = len(x)-hi, len(x)-lo
+		}
+		s = f(y[lo:hi], x[lo:hi], reverse, s)
+	})
+}
+
+func runSum[C number](y, x []C, reverse bool, s C) C {
 	if reverse {
 		for i := len(x) - 1; i >= 0; i-- {
 			s += x[i]
 			y[i] = s
 		}
-		return
+		return s
 	}
 	for i, v := range x {
 		s += v
 		y[i] = s
 	}
+	return s
 }
 
 // Saves nothing.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -40,6 +41,8 @@ type Env struct {
 	pretended []pretended // gradients to put back when shapeOnly ends
 	trying    bool        // in shape-only mode, to see whether a correction helps
 	noRecord  bool        // operations are not recorded for gradients
+	anomaly   bool        // an operation that makes a NaN fails
+	segment   *segment    // of the checkpoint in progress
 }
 
 // NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work
@@ -107,8 +110,11 @@ func (e *Env) get(bytes int) *mem.Buffer {
 	}
 	b, err := e.pool.Get(bytes)
 	if err != nil {
-		panic(&Error{Op: e.opName(), Msg: err.Error(),
-			Hint: "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"})
+		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
+		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {
+			hint = "make it in parts, or of a smaller dtype such as f16"
+		}
+		panic(&Error{Op: e.opName(), Msg: err.Error(), Hint: hint})
 	}
 	return b
 }
@@ -132,12 +138,13 @@ func (e *Env) Tensor(dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 }
 
 // Borrow is a shared tensor over bytes that belong to owner, such as a mapped file: dense, in the
-// order of axes. The bytes are never written.
+// order of axes. The bytes are never written. A quantized dtype has its blocks along the last axes: the last of them
+// may cut a row into several, as long as all together are whole blocks.
 func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 	t := newTensor(nil, dt, axes)
 	copy(t.sizes, sizes)
 	t.pack()
-	if n := t.Len() * dt.Size(); n != len(data) {
+	if byteCount(dt, t.Len()) != len(data) {
 		panic(&Error{Op: "borrow", Msg: t.Shape() + " does not fit the bytes given"})
 	}
 	t.buf = mem.Borrow(data, owner)

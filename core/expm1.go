@@ -45,6 +45,9 @@ func expm1At(x float64) float64 {
 	return math.FMA(two, p, two-1)
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Expm1) Weight() int { return 2 }
+
 // Saves y.
 func (*Expm1) Saves(uint64) (in, out uint64) { return 0, 1 }
 

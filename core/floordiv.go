@@ -89,6 +89,9 @@ func (*FloorDiv) I64(z, x, y []int64) {
 	}
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*FloorDiv) Weight() int { return 4 }
+
 // Saves nothing.
 func (*FloorDiv) Saves(uint64) (in, out uint64) { return 0, 0 }
 

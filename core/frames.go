@@ -87,8 +87,32 @@ func (c *Ctx) Describe(t *Tensor) string { return c.c.describe(t) }
 // Split runs f over [0, n) in chunks of at least grain on the workers. It panics with *Canceled
 // when the Env is stopped.
 func (c *Ctx) Split(n, grain int, f func(lo, hi int)) {
+	if timed != nil {
+		f = timed(c, f)
+	}
 	if !par.Split(&c.c.env.Control, n, grain, f) {
 		panic(&Canceled{Op: c.c.info.Name})
+	}
+}
+
+// pauseLen is how many elements a loop of Eval goes through, or some hundred microseconds, between two Pauses.
+const pauseLen = 1 << 14
+
+// Pause panics with *Canceled when the Env is stopped. Loops whose length the operands decide call it in between, in
+// whatever goroutine they run.
+func (c *Ctx) Pause() {
+	c.c.checkStop()
+	if paused != nil {
+		paused()
+	}
+}
+
+// pieces calls f on consecutive ranges of [0, n), with a Pause before each; all but the last begin at a multiple of
+// the lanes that sums run in, so that these can be carried on.
+func (c *Ctx) pieces(n int, f func(lo, hi int)) {
+	for lo := 0; lo < n; lo += pauseLen {
+		c.Pause()
+		f(lo, min(n, lo+pauseLen))
 	}
 }
 
@@ -128,6 +152,12 @@ func (c *Ctx) Dense(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
 	}
 	return d
 }
+
+// timed, if set, is put around what Split calls; for tests.
+var timed func(c *Ctx, f func(lo, hi int)) func(lo, hi int)
+
+// paused, if set, is told of every Pause; for tests.
+var paused func()
 
 // copied, if set, is told of every operand that Dense copies; for tests.
 var copied func(t *Tensor)

@@ -61,7 +61,7 @@ func (*GeGLU) Saves(uint64) (in, out uint64) { return 3, 0 }
 func (a *GeGLU) VJP(_, gy []*Tensor, g *Grads) {
 	gate, gw := a.Gate.wide(), gy[0].wide()
 	if g.Wants(0) {
-		g.Set(0, gw.Mul(a.Up.wide()).Mul(gate.geluSlope(a.Approximate)))
+		g.Set(0, g.timesGELUSlope(gw.Mul(a.Up.wide()), gate, a.Approximate))
 	}
 	if g.Wants(1) {
 		g.Set(1, gw.Mul(gelu.Call(GELU{Unary{gate}, a.Approximate})))

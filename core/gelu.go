@@ -48,8 +48,14 @@ func geluOf[T float32 | float64](y, x []T, a *GELU) {
 func (*GELU) Saves(uint64) (in, out uint64) { return 1, 0 }
 
 // VJP is gy times the slope at x.
-func (a *GELU) VJP(_, gy []*Tensor, g *Grads) {
-	g.Set(0, gy[0].wide().Mul(a.X.wide().geluSlope(a.Approximate)))
+func (a *GELU) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, g.timesGELUSlope(gy[0], a.X, a.Approximate)) }
+
+// timesGELUSlope is gy times the derivative of gelu at x.
+func (g *Grads) timesGELUSlope(gy, x *Tensor, approximate string) *Tensor {
+	if g.again {
+		return gy.wide().Mul(x.wide().geluSlope(approximate))
+	}
+	return geluSlope.Call(GELUSlope{Binary{X: gy, Y: x}, approximate})
 }
 
 // geluSlope is the derivative of gelu: Φ(x) + x · exp(-x²/2) / √(2π), or that of the approximation.
@@ -63,6 +69,28 @@ func (x *Tensor) geluSlope(approximate string) *Tensor {
 	}
 	phi := squared.times(-0.5).Exp().times(1 / math.Sqrt(2*math.Pi))
 	return x.times(math.Sqrt2 / 2).Erf().plus(1).times(0.5).Add(x.Mul(phi))
+}
+
+// GELUSlope is gy times the derivative of gelu at x, in one pass.
+type GELUSlope struct {
+	Binary
+	Approximate string `arg:"approximate=none" enum:"none tanh"`
+}
+
+var geluSlope = Define[GELUSlope]("gelu_slope")
+
+// F32 is the f32 kernel.
+func (a *GELUSlope) F32(z, gy, x []float32) { geluSlopes(z, gy, x, a) }
+
+// F64 is the f64 kernel.
+func (a *GELUSlope) F64(z, gy, x []float64) { geluSlopes(z, gy, x, a) }
+
+func geluSlopes[T num.Float](z, gy, x []T, a *GELUSlope) {
+	if a.Approximate == "tanh" {
+		num.GELUTanhSlope(z, gy, x)
+	} else {
+		num.GELUSlope(z, gy, x)
+	}
 }
 
 // Samples covers both forms, the lengths and the dtypes.

@@ -31,8 +31,11 @@ type Once interface {
 type Grads struct {
 	node *Node
 	want uint64
-	in   []*Tensor // the detached operands
-	out  []*Tensor
+	// again tells that the gradients will be differentiated: a VJP computes them with operations that have gradients,
+	// not with one that fuses several and has none.
+	again bool
+	in    []*Tensor // the detached operands
+	out   []*Tensor
 }
 
 // Wants tells whether the gradient of operand i is needed.
@@ -85,7 +88,7 @@ func (g *Grads) None(i int, name string) {
 func (n *Node) Apply(gy []*Tensor, want uint64, again bool,
 	differentiate func(y *Tensor, xs []*Tensor, gy *Tensor) []*Tensor) []*Tensor {
 	in := n.operands()
-	g := &Grads{node: n, want: want, in: in, out: make([]*Tensor, len(in))}
+	g := &Grads{node: n, want: want, again: again, in: in, out: make([]*Tensor, len(in))}
 	op, outs := n.op, n.outs
 	if again {
 		op, outs = n.attached(in)

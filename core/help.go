@@ -41,7 +41,7 @@ func (i *Info) Doc() (Doc, error) {
 	if text == "" {
 		return Doc{}, fmt.Errorf("core: %s has no comment on its argument struct", i.Name)
 	}
-	return splitDoc(text), nil
+	return splitDoc(i.Name + strings.TrimPrefix(text, i.argType())), nil // a script knows no Go name
 }
 
 // AsIn is the operation's example as a hint; "" if it has none.

@@ -69,28 +69,39 @@ func (a *IndexAdd) Eval(c *Ctx) {
 }
 
 func addAt[C number](c *Ctx, a *IndexAdd) {
+	source := c.Dense(a.Source, c.Data().(lookup).to, native[C]())
+	putAt(c, a.X, a.Index, source, a.Axis, addAll[C])
+}
+
+func addAll[C number](y, v []C) {
+	y = y[:len(v)]
+	for i := range v {
+		y[i] += v[i]
+	}
+}
+
+// putAt sets output 0 to x and then lets put, run by run in the order of the index, change what lies at its places.
+// source is dense, in the order of what would be looked up.
+func putAt[C number](c *Ctx, x, index, source *Tensor, name Axis, put func(y, v []C)) {
 	out, l := c.Out(0), c.Data().(lookup)
-	ids := c.places(a.X, a.Index, a.Axis, l.at)
+	ids := c.places(x, index, name, l.at)
 	y := out
 	if out.axes != l.x || out.dtype != native[C]() {
 		y = c.Scratch(native[C](), l.x, out.permuted(l.x).sizes)
 	}
-	c.copyInto(y, a.X.permuted(l.x))
-	if a.Source.Len() > 0 {
-		n := a.X.Size(string(a.Axis))
-		each := volume(a.Index, l.own) // places per batch
-		width := a.Source.Len() / len(ids)
-		sums, parts := elementsOf[C](y), elementsOf[C](c.Dense(a.Source, l.to, native[C]()))
-		strips := ceilDiv(width, blockLen) // no two chunks add to one element
+	c.copyInto(y, x.permuted(l.x))
+	if source.Len() > 0 {
+		n := x.Size(string(name))
+		each := volume(index, l.own) // places per batch
+		width := source.Len() / len(ids)
+		ys, vs := elementsOf[C](y), elementsOf[C](source)
+		strips := ceilDiv(width, blockLen) // no two chunks write to one element
 		c.Split(len(ids)/each*strips, max(1, pointGrain/(each*min(width, blockLen))), func(lo, hi int) {
 			for k := lo; k < hi; k++ {
 				batch, from := k/strips, k%strips*blockLen
 				to := min(width, from+blockLen)
 				for j := batch * each; j < (batch+1)*each; j++ {
-					sum := sums[(batch*n+int(ids[j]))*width:][from:to]
-					for i, v := range parts[j*width:][from:to] {
-						sum[i] += v
-					}
+					put(ys[(batch*n+int(ids[j]))*width:][from:to], vs[j*width:][from:to])
 				}
 			}
 		})

@@ -128,6 +128,16 @@ func (*LayerNorm) Saves(uint64) (in, out uint64) { return 7, 0 }
 // r = 1/√(variance + eps) are what Eval saved. It is gy · xr for the weight and gy for the bias.
 func (a *LayerNorm) VJP(_, gy []*Tensor, g *Grads) {
 	r, gw, along := g.State(1), gy[0].wide(), a.along()
+	if sameAxes(a.Weight, along) && sameAxes(a.Bias, along) {
+		op := normGrad{X: a.X.wide(), GY: gw, Mean: g.State(0), R: r, Along: along}
+		if a.Weight != nil {
+			op.Weight = a.Weight.wide()
+		}
+		for i, t := range normGrads.All(op) {
+			g.Set(i, t)
+		}
+		return
+	}
 	xr := a.X.wide().Sub(g.State(0)).Mul(r)
 	g.Set(1, gw.Mul(xr))
 	g.Set(2, gw)
@@ -138,6 +148,11 @@ func (a *LayerNorm) VJP(_, gy []*Tensor, g *Grads) {
 		gw = gw.Mul(a.Weight.wide())
 	}
 	g.Set(0, gw.Sub(gw.meanOver(along)).Sub(xr.Mul(gw.Mul(xr).meanOver(along))).Mul(r))
+}
+
+// sameAxes tells whether t, if there is one, has just the named axes.
+func sameAxes(t *Tensor, names Axes) bool {
+	return t == nil || t.Rank() == names.Len() && t.axes.Without(names).Len() == 0
 }
 
 // Samples covers the lengths of a run, runs over several axes, weights and biases with other axes or none,

@@ -83,7 +83,10 @@ func recur[C float32 | float64](c *Ctx, a *LinearRecurrence) {
 			} else {
 				num.MulAdd(hs[at:][:n], as[at:][:n], first[i/across*inner+from:], bs[at:])
 			}
-			for range steps - 1 {
+			for k := range steps - 1 {
+				if k%pauseLen == pauseLen-1 {
+					c.Pause()
+				}
 				prev := hs[at:][:n]
 				at += inner
 				if n == 1 {

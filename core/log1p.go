@@ -45,6 +45,9 @@ func log1pAt(x float64) float64 {
 	return high + (low + c/u)
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Log1p) Weight() int { return 4 }
+
 // Saves x.
 func (*Log1p) Saves(uint64) (in, out uint64) { return 1, 0 }
 

@@ -129,7 +129,7 @@ func (a *FromLists) Eval(c *Ctx) {
 		}
 		scatter(out.data, out.dtype, ints)
 	case a.Data.Ints != nil:
-		scatter(out.data, out.dtype, a.Data.Ints)
+		c.pieces(len(a.Data.Ints), func(lo, hi int) { store(out, lo, a.Data.Ints[lo:hi]) })
 	case a.Data.Bytes != nil:
 		ints := make([]int64, len(a.Data.Bytes))
 		for i, b := range a.Data.Bytes {
@@ -137,7 +137,7 @@ func (a *FromLists) Eval(c *Ctx) {
 		}
 		scatter(out.data, out.dtype, ints)
 	default:
-		scatter(out.data, out.dtype, a.Data.Floats)
+		c.pieces(len(a.Data.Floats), func(lo, hi int) { store(out, lo, a.Data.Floats[lo:hi]) })
 	}
 }
 

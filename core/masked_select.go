@@ -48,8 +48,11 @@ func (a *MaskedSelect) Sizes(s *Sizes) {
 		s.Fail(fmt.Sprintf("how long axis %q gets depends on the values of %s", a.Axis, s.Describe(a.Mask)),
 			"a shape-only run has no values, but what keeps the shape instead: x.mul(mask.cast(\"f32\"))")
 	}
-	n := 0
+	n, seen := 0, 0
 	a.Mask.each(func(offset int) {
+		if seen++; seen%pauseLen == 0 {
+			s.c.checkStop()
+		}
 		if *(*bool)(unsafe.Add(a.Mask.data, offset)) {
 			n++
 		}
@@ -69,6 +72,9 @@ func (a *MaskedSelect) Eval(c *Ctx) {
 	}
 	at := elementsOf[int64](places)[:0]
 	for i, ok := range elementsOf[bool](c.spread(a.Mask, axes, a.sizes(axes))) {
+		if i%pauseLen == pauseLen-1 {
+			c.Pause()
+		}
 		if ok {
 			at = append(at, int64(i))
 		}

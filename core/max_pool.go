@@ -11,9 +11,11 @@ import (
 // Shape: input[batch, channel, y, x] → y[batch, channel, y', x'] for input.max_pool(y=2, x=2). An axis of n gets (n +
 // before + after - dilation · (window - 1) - 1) // stride + 1 places, or one more with ceil_mode for what is left.
 // stride, padding and dilation are one number, or one per axis in a dict; padding takes (before, after) too. The
-// stride is the window's size unless given.
+// stride is the window's size unless given. With return_indices=True the places of the greatest follow, of i64,
+// counted over the window's axes in the order of the input's: y, i = input.max_pool(y=2, x=2, return_indices=True)
+// has y equal to input.merge(place="y x").gather(i, "place").
 // Numerics: NaN is greatest. Of equals, the first in the order of the input's axes gets the gradient. A window that
-// sees no element, which only a dilation makes possible, gives -inf or the least integer.
+// sees no element, which only a dilation makes possible, gives -inf or the least integer, and place 0.
 //
 // Errors: an axis that the input lacks; padding as wide as the window; a window that does not fit.
 //
@@ -22,19 +24,28 @@ import (
 //	ones(channel=3, y=8, x=8).max_pool(y=2, x=2)
 type MaxPool struct {
 	Pool
-	Dilation PerAxis `arg:"dilation=1"`
+	ReturnIndices bool `arg:"return_indices=false"`
 }
 
 var maxPool = Declare[MaxPool]("max_pool")
 
 // Names keeps the axes.
-func (a *MaxPool) Names(p *Plan) { a.declare(p) }
+func (a *MaxPool) Names(p *Plan) {
+	if a.declare(p); a.ReturnIndices {
+		p.Out(a.Input.axes, dtype.I64)
+	}
+}
 
 // Sizes counts the windows.
 func (a *MaxPool) Sizes(s *Sizes) {
 	r := s.c.plan.data.(pool)
-	s.perAxis("dilation", a.Dilation, r.spatial)
-	a.settle(s, r, a.windows(r, a.Dilation))
+	windows := a.windows(r)
+	a.settle(s, r, windows)
+	if a.ReturnIndices {
+		for i, l := range windows {
+			s.Set(1, r.spatial.At(i), l.small)
+		}
+	}
 }
 
 // Eval looks for the greatest.
@@ -60,7 +71,10 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 	if out.Len() == 0 {
 		return
 	}
-	windows := a.windows(r, a.Dilation)
+	if a.ReturnIndices && places == nil {
+		places = c.Scratch(dtype.I64, r.order, sizes)
+	}
+	windows := a.windows(r)
 	x := elementsOf[C](c.Dense(a.Input, r.order, native[C]()))
 	y := out
 	if out.axes != r.order || out.dtype != native[C]() {
@@ -80,7 +94,7 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 				ys[j] = least
 			}
 			if places == nil {
-				eachWindow(windows, i, func(from, to, at, step int) {
+				eachWindow(c, windows, i, func(from, to, at, step int) {
 					for j, p := from, at; j < to; j, p = j+1, p+step {
 						if v := x[p]; v > ys[j] || v != v {
 							ys[j] = v
@@ -90,18 +104,26 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 				continue
 			}
 			ps := row[int64](places, i, n)
-			clear(ps)
-			eachWindow(windows, i, func(from, to, at, step int) {
+			for j := range ps {
+				ps[j] = -1 // nothing seen
+			}
+			eachWindow(c, windows, i, func(from, to, at, step int) {
 				for j, p := from, at; j < to; j, p = j+1, p+step {
-					if v := x[p]; v > ys[j] || v != v {
+					if v := x[p]; v > ys[j] || v != v || ps[j] < 0 {
 						ys[j], ps[j] = v, int64(p-i/outer*plane)
 					}
 				}
 			})
+			for j := range ps {
+				ps[j] = max(ps[j], 0)
+			}
 		}
 	})
 	if y != out {
 		c.copyInto(out, y.permuted(out.axes))
+	}
+	if a.ReturnIndices {
+		c.copyInto(c.Out(1), places.permuted(out.axes))
 	}
 }
 
@@ -125,7 +147,7 @@ func (a *MaxPool) VJP(_, gy []*Tensor, g *Grads) {
 // Samples covers the lengths, one axis and several, every option, and the dtypes.
 func (*MaxPool) Samples(m *Maker) (list []MaxPool) {
 	for i, p := range m.pools(allDTypes) {
-		list = append(list, MaxPool{Pool: p, Dilation: Every(1 + i%2)})
+		list = append(list, MaxPool{Pool: p, ReturnIndices: i%3 == 0})
 	}
 	return list
 }

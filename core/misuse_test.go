@@ -181,7 +181,7 @@ var fusedMisuse = []misuse{
 			q.Attention(k, k, 0)
 		}},
 	{`rope: cannot turn 3 elements of axis "head_dim" of x[row=2, head_dim=3] (with positions[row=2]); ` +
-		`dims is an even number up to 3: x.rope(positions, dims=2)`,
+		`dims is an even number up to 3: x.rope(positions=positions, dims=2)`,
 		func(e *Env) {
 			a := rope.New().(*Rope)
 			a.X, a.Positions = f32(e, "row=2 head_dim=3"), i64(e, "row=2")

@@ -58,6 +58,9 @@ func (*Mod) I64(z, x, y []int64) {
 	}
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Mod) Weight() int { return 4 }
+
 // Saves both operands if y wants a gradient.
 func (*Mod) Saves(want uint64) (in, out uint64) { return want >> 1 & 1 * 3, 0 }
 

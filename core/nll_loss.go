@@ -44,7 +44,7 @@ func (a *NLLLoss) Eval(c *Ctx) {
 
 func pickLosses[C float32 | float64](c *Ctx, a *ClassLoss) {
 	rows := c.Data().(*axis.List)
-	right := rightClassesOf(c, a, rows, classWeights[C](c, a))
+	right := rightClassesOf(c, a, a.X, rows, classWeights[C](c, a))
 	x := elementsOf[C](c.Dense(a.X, rows.Append(axisList(string(a.Axis))), native[C]()))
 	n := a.X.Size(string(a.Axis))
 	reduceRowLosses(c, a, rows, right.factor, func(lo int, y []C) {

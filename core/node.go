@@ -24,13 +24,39 @@ type Node struct {
 	state []*Tensor // what Eval saved
 	refs  atomic.Int32
 	spent bool // saved buffers were let go
+	full  bool // of a segment: what it saved is there
 	made  Site
 	leaf  *Variable
+
+	segment *segment // that computes again what the node saved; see segment.go
 }
 
 // Variable is what a leaf of the graph keeps: the gradient that backward adds to.
 type Variable struct {
-	Grad *Tensor // nil until the first backward; belongs to no scope and goes with the variable
+	Grad  *Tensor // nil until the first backward; belongs to no scope and goes with the variable
+	Hooks []*Hook // what a backward calls, in this order; a call may change the list for the next backward
+}
+
+// Hook is what a backward calls at a variable. Either function may be nil.
+type Hook struct {
+	// Before gets the gradient before it is added to Grad. What it returns is added instead, unless that is nil.
+	Before func(g *Tensor) *Tensor
+
+	// After is called when the gradient has been added.
+	After func()
+
+	Owner any // for whoever made the hook
+}
+
+// RemoveHook takes h off, if it is there.
+func (v *Variable) RemoveHook(h *Hook) {
+	left := make([]*Hook, 0, len(v.Hooks)) // a backward may be going through the list
+	for _, have := range v.Hooks {
+		if have != h {
+			left = append(left, have)
+		}
+	}
+	v.Hooks = left
 }
 
 // Watch makes a variable of the values of t: results that depend on it are recorded from now on. The
@@ -80,9 +106,12 @@ func (t *Tensor) twin(data bool) *Tensor {
 	}
 	copy(v.sizes, t.sizes)
 	copy(v.strides, t.strides)
-	if data && !t.meta {
+	if t.meta {
+		return v
+	}
+	v.version = t.buf.Version()
+	if data {
 		v.meta, v.buf, v.data = false, t.buf, t.data
-		v.version = t.buf.Version()
 		t.buf.Retain()
 	}
 	return v
@@ -175,28 +204,47 @@ func (c *call) record() {
 	n := &Node{info: c.info, op: c.info.clone(c.op), made: c.made(), state: c.state}
 	c.state = nil
 	in, out := c.saves(want)
-	n.edges = make([]Edge, len(c.in))
-	twins := make([]*Tensor, len(c.in))
-	for i, t := range c.in {
+	n = c.env.note(n, c.in, c.outs, in, out)
+	if inPlace {
+		c.supersede(c.outs[0])
+	}
+	n.attach(c.outs)
+}
+
+// note fills in where the operands of a new node came from, and what it saves: the operands and outputs in the bits
+// of saveIn and saveOut. It returns the node that stands for the operation.
+func (e *Env) note(n *Node, in, outs []*Tensor, saveIn, saveOut uint64) *Node {
+	s := e.segment
+	if s != nil && !s.again {
+		saveIn, saveOut = 0, 0
+	}
+	n.edges = make([]Edge, len(in))
+	twins := make([]*Tensor, len(in))
+	for i, t := range in {
 		if t == nil {
 			continue
 		}
-		twins[i] = t.twin(in&bit(i) != 0)
+		twins[i] = t.twin(saveIn&bit(i) != 0)
 		if t.node != nil {
 			n.edges[i] = t.Origin()
 			t.node.refs.Add(1)
 		}
 	}
-	c.info.setOperands(n.op, twins)
-	if out != 0 || len(c.outs) > 1 {
-		for i, t := range c.outs {
-			n.outs = append(n.outs, t.twin(out&bit(i) != 0))
+	n.info.setOperands(n.op, twins)
+	if saveOut != 0 || len(outs) > 1 {
+		for i, t := range outs {
+			n.outs = append(n.outs, t.twin(saveOut&bit(i) != 0))
 		}
 	}
-	if inPlace {
-		c.supersede(c.outs[0])
+	if s != nil {
+		return s.note(n, in)
 	}
-	for i, t := range c.outs {
+	return n
+}
+
+// attach makes the node the history of what it made.
+func (n *Node) attach(outs []*Tensor) {
+	for i, t := range outs {
 		if t.dtype.IsFloat() {
 			t.node, t.slot = n, int32(i)
 			n.refs.Add(1)
@@ -283,16 +331,21 @@ func (n *Node) Spend() {
 		return
 	}
 	n.spent = true
-	for _, t := range n.operands() {
-		t.unpin()
+	n.unpin()
+	n.outs = nil
+	if n.segment != nil {
+		n.segment.leave()
 	}
-	for _, t := range n.outs {
-		t.unpin()
+}
+
+// unpin lets the saved buffers go.
+func (n *Node) unpin() {
+	for _, list := range [][]*Tensor{n.operands(), n.outs, n.state} {
+		for _, t := range list {
+			t.unpin()
+		}
 	}
-	for _, t := range n.state {
-		t.unpin()
-	}
-	n.outs, n.state = nil, nil
+	n.state = nil
 }
 
 func (t *Tensor) unpin() {
@@ -340,6 +393,9 @@ func (n *Node) Name() string {
 	if n.info == nil {
 		return "variable"
 	}
+	if c, ok := n.op.(*custom); ok {
+		return c.name
+	}
 	return n.info.Name
 }
 
@@ -370,6 +426,9 @@ func (n *Node) Check() {
 	if !Is[Differentiable](n.info) {
 		panic(&Error{Op: "backward", Msg: fmt.Sprintf("%s at %s has no gradient", n.Name(), n.made),
 			Hint: "if none is wanted: x.detach()"})
+	}
+	if n.segment != nil {
+		n.segment.check()
 	}
 	for _, saved := range [][]*Tensor{n.operands(), n.outs} {
 		for _, t := range saved {

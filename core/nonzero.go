@@ -47,10 +47,15 @@ func (a *Nonzero) Sizes(s *Sizes) {
 	}
 	n := 0
 	if a.X.dense() {
-		eachNonzero(a.X, 0, a.X.Len(), func(int) { n++ })
+		s.c.ctx.c = s.c
+		s.c.ctx.pieces(a.X.Len(), func(lo, hi int) { eachNonzero(a.X, lo, hi, func(int) { n++ }) })
 	} else {
 		one := &Tensor{dtype: a.X.dtype}
+		seen := 0
 		a.X.each(func(offset int) {
+			if seen++; seen%pauseLen == 0 {
+				s.c.checkStop()
+			}
 			one.data = unsafe.Add(a.X.data, offset*a.X.dtype.Size())
 			eachNonzero(one, 0, 1, func(int) { n++ })
 		})

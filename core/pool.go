@@ -17,6 +17,7 @@ type Pool struct {
 	Stride   PerAxis  `arg:"stride=0"`
 	Padding  PerAxis  `arg:"padding=0,pairs"`
 	CeilMode bool     `arg:"ceil_mode=false"`
+	Dilation PerAxis  `arg:"dilation=1"`
 }
 
 // pool is the axes by role.
@@ -40,7 +41,7 @@ func (a *Pool) roles() pool {
 }
 
 // windows is how the window slides along each axis: as a kernel does, from the output, which is the smaller side.
-func (a *Pool) windows(r pool, dilation PerAxis) []slide {
+func (a *Pool) windows(r pool) []slide {
 	list := make([]slide, r.spatial.Len())
 	for i, name := range r.spatial.Names() {
 		l := &list[i]
@@ -48,7 +49,7 @@ func (a *Pool) windows(r pool, dilation PerAxis) []slide {
 		if l.s, _ = a.Stride.At(name, 0); l.s == 0 {
 			l.s = l.kernel
 		}
-		l.d, _ = dilation.At(name, 1)
+		l.d, _ = a.Dilation.At(name, 1)
 		l.before, l.after = a.Padding.At(name, 0)
 		if l.s < 1 {
 			continue // an error
@@ -71,6 +72,7 @@ func (a *Pool) windows(r pool, dilation PerAxis) []slide {
 func (a *Pool) settle(s *Sizes, r pool, windows []slide) {
 	s.perAxis("stride", a.Stride, r.spatial)
 	s.perAxis("padding", a.Padding, r.spatial)
+	s.perAxis("dilation", a.Dilation, r.spatial)
 	for i, l := range windows {
 		name := r.spatial.At(i)
 		if l.kernel < 1 || l.s < 1 || l.d < 1 {
@@ -96,7 +98,7 @@ func (a *Pool) settle(s *Sizes, r pool, windows []slide) {
 
 // eachWindow calls f for each place of the window, in order, with what it meets for a run of the output along its
 // last axis: for the places from … to-1 of the run the elements at, at+step, … of the input, both dense.
-func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
+func eachWindow(c *Ctx, windows []slide, run int, f func(from, to, at, step int)) {
 	last := len(windows) - 1
 	w := &windows[last]
 	places := 1
@@ -104,6 +106,9 @@ func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
 		places *= l.kernel
 	}
 	for place := range places {
+		if place%(pauseLen/16) == pauseLen/16-1 {
+			c.Pause()
+		}
 		offset := place%w.kernel*w.d - w.before
 		rest, outer, stride, base, inside := place/w.kernel, run, w.large, 0, true
 		for i := last - 1; i >= 0; i-- {
@@ -125,7 +130,7 @@ func eachWindow(windows []slide, run int, f func(from, to, at, step int)) {
 func (m *Maker) pools(dtypes []dtype.Type) (list []Pool) {
 	add := func(dt dtype.Type, input, names string, kernel ...int) *Pool {
 		window := Map[int]{axisList(strings.Fields(names)...), kernel}
-		list = append(list, Pool{Input: m.Tensor(dt, input), Kernel: window})
+		list = append(list, Pool{Input: m.Tensor(dt, input), Kernel: window, Dilation: Every(1 + len(list)%2)})
 		return &list[len(list)-1]
 	}
 	for _, n := range lengths[1:] {

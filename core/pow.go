@@ -201,6 +201,9 @@ func scaleBy(x float64, n int) float64 {
 	return x * math.Float64frombits(uint64(half+1023)<<52) * math.Float64frombits(uint64(n-half+1023)<<52)
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Pow) Weight() int { return 4 }
+
 // Saves both operands, and z if y wants a gradient.
 func (*Pow) Saves(want uint64) (in, out uint64) { return 3, want >> 1 & 1 }
 

@@ -21,6 +21,12 @@ type source struct {
 // seed n. An Env begins with seed 0.
 func (e *Env) Seed(n uint64) { e.seed, e.stream = n, 0 }
 
+// RandomState is where the random operations of this Env stand: the seed, and how many of its streams were taken.
+func (e *Env) RandomState() (seed, stream uint64) { return e.seed, e.stream }
+
+// SetRandomState lets the random operations go on from where RandomState said they stood.
+func (e *Env) SetRandomState(seed, stream uint64) { e.seed, e.stream = seed, stream }
+
 // draws settles where the operation draws from. An operation that drew already, as one that was recorded did,
 // draws the same again.
 func (r *Random) draws(c *Ctx) source {
@@ -46,7 +52,7 @@ func (s source) uniforms(dst []float64, from int) {
 // fillBlocks sets output 0 block by block: f sets the elements from the given index on.
 func fillBlocks[C number](c *Ctx, f func(y []C, from int)) {
 	out := c.Out(0)
-	c.Split(out.Len(), pointGrain, func(lo, hi int) {
+	c.Split(out.Len(), max(1, pointGrain/4), func(lo, hi int) {
 		var y [blockLen]C
 		for ; lo < hi; lo += blockLen {
 			n := min(blockLen, hi-lo)

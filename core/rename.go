@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
@@ -30,6 +31,10 @@ func (x *Tensor) Rename(from, to string) *Tensor {
 
 // Names replaces the names.
 func (a *Rename) Names(p *Plan) {
+	if turned := a.turned(); turned != nil {
+		p.Fail(fmt.Sprintf("%s has no axis %q, but %q", p.Describe(a.X), a.To.Keys.At(0), a.To.Values[0]),
+			p.c.hint(p.c.recall("the old name comes first", turned)))
+	}
 	p.NeedAll(a.X, a.To.Keys)
 	axes, err := a.X.axes.Rename(a.To.Keys, a.To.Values)
 	if err != nil {
@@ -40,6 +45,18 @@ func (a *Rename) Names(p *Plan) {
 		p.Fail(fmt.Sprintf("%s would have an axis %q twice", p.Describe(a.X), a.twice()), p.c.hint(tries...))
 	}
 	p.Out(axes, a.X.dtype)
+}
+
+// turned is the renaming the other way round, if only that is possible.
+func (a *Rename) turned() Op {
+	if a.To.Keys.Len() == 0 || a.To.Keys.Shared(a.X.axes).Len() > 0 {
+		return nil
+	}
+	keys, err := axis.Of(a.To.Values...)
+	if err != nil || !a.X.axes.HasAll(keys) {
+		return nil
+	}
+	return &Rename{X: a.X, To: Map[string]{keys, a.To.Keys.Names()}}
 }
 
 // twice is the first name that two axes would have.
@@ -73,6 +90,9 @@ func (a *Rename) apart() Op {
 	return &Rename{X: a.X, To: Map[string]{a.To.Keys, values}}
 }
 
+// Quantized takes a quantized x.
+func (*Rename) Quantized() (operands uint64, named bool) { return 1, false }
+
 // Sizes copies the sizes by place.
 func (a *Rename) Sizes(s *Sizes) { copy(s.c.outs[0].sizes, a.X.sizes) }
 
@@ -89,6 +109,7 @@ func (*Rename) Samples(m *Maker) (list []Rename) {
 		list = append(list, Rename{X: m.Tensor(dtype.F32, "row=3 a=%d", n),
 			To: Map[string]{axisList("a"), []string{"c"}}})
 	}
+	list = append(list, Rename{X: m.Quantized("q8_0", "row=3 a=32"), To: Map[string]{axisList("a"), []string{"b"}}})
 	for _, dt := range allDTypes {
 		list = append(list, Rename{X: m.Tensor(dt, "row=3 a=2 b=4"),
 			To: Map[string]{axisList("a", "b"), []string{"b", "a"}}})

@@ -72,12 +72,9 @@ func (a *RMSNorm) Ref() *Tensor {
 // VJP is r · (gw - xr · mean(gw · xr)), gw being gy · weight and r = 1/√(mean(x²) + eps), which Eval saved,
 // and gy · xr for the weight.
 func (a *RMSNorm) VJP(_, gy []*Tensor, g *Grads) {
-	r, gw := g.State(0), gy[0].wide()
-	xr := a.X.wide().Mul(r)
-	g.Set(1, gw.Mul(xr))
-	if g.Wants(0) {
-		gw = gw.Mul(a.Weight.wide())
-		g.Set(0, gw.Sub(xr.Mul(gw.Mul(xr).Mean(a.Weight.axes.At(0)))).Mul(r))
+	op := normGrad{X: a.X.wide(), Weight: a.Weight.wide(), GY: gy[0].wide(), R: g.State(0), Along: a.Weight.axes}
+	for i, t := range normGrads.All(op)[:2] {
+		g.Set(i, t)
 	}
 }
 

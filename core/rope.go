@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
@@ -13,7 +12,10 @@ import (
 // embedding (Su et al. 2021), with the YaRN correction for long contexts (Peng et al. 2023).
 //
 // Shape: x[…, row, …, head_dim], positions[row] of integers → y of x's axes. positions may have any
-// of x's axes but the turned one. factors[any] has one divisor per pair.
+// of x's axes but the turned one. factors[any] has one divisor per pair. Instead of positions, the
+// cosines and sines may be given: cos[row, pair] and sin[row, pair] have one axis that x lacks, with a
+// place for each pair, and any of x's but the turned one. Rows of a longer table are taken by
+// positions with cos.gather(positions, "position").
 //
 // Pair i of d/2 turns by position · base^(-2i/d) · scale / factors[i]. style says which elements
 // are a pair: "interleaved" 2i and 2i+1, "half" i and i + d/2. d is dims, or the size of the axis
@@ -24,14 +26,15 @@ import (
 // Numerics: angles in f64, cosine and sine rounded to the compute dtype; results are multiplied by
 // magnitude.
 //
-// Errors: positions that are no integers or have other axes; an odd number of dims; wrong factors.
+// Errors: positions that are no integers or have other axes; an odd number of dims; wrong factors;
+// both positions and tables, or one table; tables together with what only computes them.
 //
 // Example:
 //
 //	rope(ones(row=2, head_dim=4), arange(2, "row"))
 type Rope struct {
 	X             *Tensor `arg:"x"`
-	Positions     *Tensor `arg:"positions"`
+	Positions     *Tensor `arg:"positions?"`
 	Axis          Axis    `arg:"axis=head_dim"`
 	Base          float64 `arg:"base=10000"`
 	Scale         float64 `arg:"scale=1"`
@@ -43,6 +46,8 @@ type Rope struct {
 	BetaFast      float64 `arg:"beta_fast=32"`
 	BetaSlow      float64 `arg:"beta_slow=1"`
 	Context       int     `arg:"context=0"`
+	Cos           *Tensor `arg:"cos?"`
+	Sin           *Tensor `arg:"sin?"`
 }
 
 var rope = Declare[Rope]("rope")
@@ -50,6 +55,10 @@ var rope = Declare[Rope]("rope")
 // Names keeps x's axes; rows are visited position by position.
 func (a *Rope) Names(p *Plan) {
 	p.Need(a.X, a.Axis)
+	if a.Cos != nil || a.Sin != nil || a.Positions == nil {
+		a.tables(p)
+		return
+	}
 	p.Integer(a.Positions)
 	p.NeedAll(a.X, a.Positions.axes)
 	if a.Positions.axes.Has(string(a.Axis)) {
@@ -65,8 +74,43 @@ func (a *Rope) Names(p *Plan) {
 	p.Keep(a.Positions.axes.Append(inner(a.X.axes, a.Axis)))
 }
 
+// tables is the rule for given cosines and sines.
+func (a *Rope) tables(p *Plan) {
+	if a.Cos == nil || a.Sin == nil {
+		p.Fail("got neither positions nor both cos and sin", p.c.info.AsIn())
+	}
+	if a.Positions != nil || a.Factors != nil {
+		p.Fail("positions and factors are for computing the tables "+p.Describe(a.Cos)+" and "+p.Describe(a.Sin),
+			"leave them out; rows of a longer table: cos.gather(positions, \"position\")")
+	}
+	p.Float(a.X)
+	dt := p.Same(a.X, a.Cos, a.Sin)
+	rows := a.X.axes.Without(axisList(string(a.Axis)))
+	for _, t := range []*Tensor{a.Cos, a.Sin} {
+		if t.axes.Without(rows).Len() != 1 {
+			p.Fail(fmt.Sprintf("want one axis for the pairs in %s beside those of the rows of %s", p.Describe(t),
+				p.Describe(a.X)), "")
+		}
+	}
+	if more := a.Sin.axes.Without(a.Cos.axes); more.Len() > 0 || a.Sin.Rank() != a.Cos.Rank() {
+		p.Fail(fmt.Sprintf("%s and %s have different axes", p.Describe(a.Cos), p.Describe(a.Sin)), "")
+	}
+	p.Out(a.X.axes, dt)
+	p.Keep(a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)))
+}
+
+// pair is the axis of the pairs in the tables, which may have the name of the turned one.
+func (a *Rope) pair() string {
+	return a.Cos.axes.Without(a.X.axes.Without(axisList(string(a.Axis)))).At(0)
+}
+
 // Sizes checks the pairs.
 func (a *Rope) Sizes(s *Sizes) {
+	if a.Cos != nil {
+		s.Match(axisList(a.pair()))
+		a.sizeTables(s)
+		return
+	}
 	if a.Factors != nil {
 		s.Match(a.Factors.axes)
 	} else {
@@ -85,6 +129,21 @@ func (a *Rope) Sizes(s *Sizes) {
 	}
 }
 
+// sizeTables compares the tables with each other, with dims and with the axis.
+func (a *Rope) sizeTables(s *Sizes) {
+	if a.Sin.Size(a.pair()) != a.Cos.Size(a.pair()) {
+		s.c.sizeConflict(a.Cos, a.Sin, a.pair())
+	}
+	if a.Extrapolation != 0 {
+		s.Fail("extrapolation is for computing the tables cos and sin", "leave it out")
+	}
+	pairs, n := a.Cos.Size(a.pair()), a.X.Size(string(a.Axis))
+	if pairs < 1 || a.Dims != 0 && a.Dims != 2*pairs || 2*pairs > n {
+		s.Fail(fmt.Sprintf("%s has %d cosines to turn %d of the %d elements of axis %q of %s", s.Describe(a.Cos), pairs,
+			a.dims(), n, a.Axis, s.Describe(a.X)), fmt.Sprintf("one per pair: at most %d", n/2))
+	}
+}
+
 // turning is the call with another number of dims.
 func (a *Rope) turning(dims int) Op {
 	fixed := *a
@@ -93,8 +152,11 @@ func (a *Rope) turning(dims int) Op {
 }
 
 func (a *Rope) dims() int {
-	if a.Dims != 0 {
+	switch {
+	case a.Dims != 0:
 		return a.Dims
+	case a.Cos != nil:
+		return 2 * a.Cos.Size(a.pair())
 	}
 	return a.X.Size(string(a.Axis))
 }
@@ -112,27 +174,36 @@ func (a *Rope) Eval(c *Ctx) {
 }
 
 func turnRows[C float32 | float64](c *Ctx, a *Rope) {
-	ids := c.Dense(a.Positions, a.Positions.axes, dtype.I64)
-	positions := unsafe.Slice((*int64)(ids.data), ids.Len())
 	pairs := a.dims() / 2
-	table := make([]C, 2*pairs*len(positions)) // cosines, then sines, of each position
-	freqs, magnitude := a.frequencies(c)
-	for i, pos := range positions {
-		cos, sin := table[2*i*pairs:][:pairs], table[(2*i+1)*pairs:][:pairs]
-		for k, f := range freqs {
-			s, co := math.Sincos(float64(pos) * f)
-			cos[k], sin[k] = C(co*magnitude), C(s*magnitude)
-		}
-	}
+	cos, sin := tablesOf[C](c, a)
 	turn := num.RopeInterleaved[C]
 	if a.Style == "half" {
 		turn = num.RopeHalf[C]
 	}
-	rowsPer := a.X.Len() / len(positions) / a.X.Size(string(a.Axis))
+	rowsPer := a.X.Len() / (len(cos) / pairs) / a.X.Size(string(a.Axis))
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		p := i / rowsPer
-		turn(y, x, table[2*p*pairs:][:pairs], table[(2*p+1)*pairs:][:pairs])
+		turn(y, x, cos[p*pairs:][:pairs], sin[p*pairs:][:pairs])
 	})
+}
+
+// tablesOf is the cosines and sines of each pair, those given or row by row of the positions.
+func tablesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
+	if a.Cos != nil {
+		pair := axisList(a.pair())
+		order := a.Cos.axes.Without(pair).Append(pair)
+		return elementsOf[C](c.Dense(a.Cos, order, native[C]())), elementsOf[C](c.Dense(a.Sin, order, native[C]()))
+	}
+	positions := elementsOf[int64](c.Dense(a.Positions, a.Positions.axes, dtype.I64))
+	freqs, magnitude := a.frequencies(c)
+	cos, sin = make([]C, len(freqs)*len(positions)), make([]C, len(freqs)*len(positions))
+	for i, pos := range positions {
+		for k, f := range freqs {
+			s, co := math.Sincos(float64(pos) * f)
+			cos[i*len(freqs)+k], sin[i*len(freqs)+k] = C(co*magnitude), C(s*magnitude)
+		}
+	}
+	return cos, sin
 }
 
 // frequencies is the angle per position of each pair, and what lengths are multiplied by.
@@ -169,7 +240,7 @@ func (a *Rope) frequencies(c *Ctx) (freqs []float64, magnitude float64) {
 	return freqs, magnitude
 }
 
-// Samples covers the numbers of rows, styles, partial turning, factors, YaRN, and the dtypes.
+// Samples covers the numbers of rows, styles, partial turning, factors, YaRN, tables and the dtypes.
 func (*Rope) Samples(m *Maker) (list []Rope) {
 	add := func(a Rope) {
 		a.Axis, a.Base, a.Scale, a.Magnitude, a.BetaFast, a.BetaSlow = "head_dim", 10000, 0.5, 1.25, 32, 1
@@ -190,16 +261,51 @@ func (*Rope) Samples(m *Maker) (list []Rope) {
 	for _, dt := range integers {
 		add(Rope{X: m.Tensor(dtype.F32, "row=3 head_dim=4"), Positions: m.Indices(dt, 100, "row=3"), Style: "half"})
 	}
+	for _, dt := range floats {
+		add(Rope{X: m.Tensor(dt, "row=3 head_dim=6 batch=2"), Cos: m.Tensor(dt, "batch=2 pair=2 row=3"),
+			Sin: m.Tensor(dt, "pair=2 row=3 batch=2"), Style: "half"})
+		add(Rope{X: m.Tensor(dt, "head_dim=36 row=3"), Cos: m.Tensor(dt, "row=3 head_dim=17"),
+			Sin: m.Tensor(dt, "row=3 head_dim=17"), Style: "interleaved", Dims: 34})
+		add(Rope{X: m.Tensor(dt, "head=2 row=3 head_dim=4"), Cos: m.Tensor(dt, "pair=2"), Sin: m.Tensor(dt, "pair=2"),
+			Style: "interleaved"})
+	}
 	return list
 }
 
-// Saves the positions and factors.
-func (*Rope) Saves(uint64) (in, out uint64) { return ^uint64(1), 0 }
+// Saves the positions and factors or the tables, and x if these want a gradient.
+func (*Rope) Saves(want uint64) (in, out uint64) { return ^uint64(1) | want>>3&1 | want>>4&1, 0 }
 
-// VJP turns gy back.
+// VJP turns gy back. A cosine gets gy·x of both elements of its pairs, a sine gy·x with x turned by a quarter.
 func (a *Rope) VJP(_, gy []*Tensor, g *Grads) {
-	g.None(2, "factors")
 	back := *a
-	back.X, back.Positions = gy[0], a.Positions.Cast(dtype.I64).Neg()
-	g.Set(0, rope.Call(back))
+	back.X = gy[0]
+	if a.Cos == nil {
+		g.None(2, "factors")
+		back.Positions = a.Positions.Cast(dtype.I64).Neg()
+		g.Set(0, rope.Call(back))
+		return
+	}
+	if g.Wants(0) {
+		back.Sin = a.Sin.Neg()
+		g.Set(0, rope.Call(back))
+	}
+	if g.Wants(3) {
+		g.Set(3, a.pairSums(gy[0].wide().Mul(a.X.wide())))
+	}
+	if g.Wants(4) {
+		quarter := *a
+		quarter.Cos, quarter.Sin = a.Cos.zerosIn(gy[0].env), a.Sin.onesIn(gy[0].env)
+		g.Set(4, a.pairSums(gy[0].wide().Mul(rope.Call(quarter).wide())))
+	}
+}
+
+// pairSums adds the two elements of each pair of t, which looks like x, and leaves out those that are not turned.
+func (a *Rope) pairSums(t *Tensor) *Tensor {
+	const pair, side = "rope_pair", "rope_side"
+	into := Map[int]{axisList(pair, side), []int{a.dims() / 2, 2}}
+	if a.Style == "half" {
+		into = Map[int]{axisList(side, pair), []int{2, a.dims() / 2}}
+	}
+	t = split.Call(Split{X: t.Slice(string(a.Axis), 0, a.dims(), 1), Axis: a.Axis, Into: into})
+	return t.Sum(side).Rename(pair, a.pair())
 }

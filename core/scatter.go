@@ -7,12 +7,16 @@ import (
 )
 
 // Scatter is x with the elements of source at the places that index says. Where a place occurs several times
-// the last one in the order of the index's axes stays, always: other libraries leave open which. To add them
-// up, see scatter_add.
+// the last one in the order of the index's axes stays, always: other libraries leave open which. Unless reduce is
+// "set", the element of x stays too, and the result is the sum, the product, the greatest or the least of it and
+// all that index puts there, as PyTorch's scatter_reduce has it.
 //
 // Shape: x[row, expert], index[row, choice] of integers, source[row, choice] → y[row, expert] for
 // scatter(index, source, "expert"). source has axes of x.gather(index, axis), or fewer and is repeated, or is
 // a plain number.
+//
+// Numerics: taken one after another in the order of the index; f16 and bf16 compute in f32 and round once.
+// Integers wrap; NaN is greatest and least. Equal greatest or least elements share the gradient.
 //
 // Errors: indices that are no integers or lie outside of 0 … n-1; an axis that x lacks; source with other axes,
 // sizes or dtype.
@@ -25,6 +29,7 @@ type Scatter struct {
 	Index  *Tensor `arg:"index"`
 	Source *Tensor `arg:"source,number"`
 	Axis   Axis    `arg:"axis"`
+	Reduce string  `arg:"reduce=set" enum:"set add mul max min"`
 }
 
 // ScatterAdd adds the elements of source to those of x at the places that index says: PyTorch's name for what
@@ -52,7 +57,7 @@ var (
 
 // Scatter puts source at places of the axis; see the Scatter operation.
 func (x *Tensor) Scatter(index, source *Tensor, axis string) *Tensor {
-	return scatterOp.Call(Scatter{X: x, Index: index, Source: source, Axis: Axis(axis)})
+	return scatterOp.Call(Scatter{X: x, Index: index, Source: source, Axis: Axis(axis), Reduce: "set"})
 }
 
 // Names insists that source fits what would be gathered.
@@ -84,8 +89,46 @@ func (a *Scatter) Sizes(s *Sizes) {
 	}
 }
 
-// Eval copies x and then run by run.
+// Eval puts source into a copy of x, run by run.
 func (a *Scatter) Eval(c *Ctx) {
+	switch dt := classOf(a.X.dtype); {
+	case a.Reduce == "set":
+		a.replace(c)
+	case dt == dtype.F32:
+		scatterWith[float32](c, a)
+	case dt == dtype.F64:
+		scatterWith[float64](c, a)
+	default:
+		scatterWith[int64](c, a)
+	}
+}
+
+func scatterWith[C number](c *Ctx, a *Scatter) {
+	l := c.Data().(lookup)
+	source := c.Dense(c.spread(a.Source, l.to, a.sizes(l)), l.to, native[C]())
+	put := map[string]func(y, v []C){
+		"add": addAll[C],
+		"mul": func(y, v []C) {
+			for i := range v {
+				y[i] *= v[i]
+			}
+		},
+		"max": func(y, v []C) {
+			for i := range v {
+				y[i] = max(y[i], v[i])
+			}
+		},
+		"min": func(y, v []C) {
+			for i := range v {
+				y[i] = min(y[i], v[i])
+			}
+		},
+	}[a.Reduce]
+	putAt(c, a.X, a.Index, source, a.Axis, put)
+}
+
+// replace copies bytes, whatever they stand for.
+func (a *Scatter) replace(c *Ctx) {
 	out, l := c.Out(0), c.Data().(lookup)
 	ids := c.places(a.X, a.Index, a.Axis, l.at)
 	y := out
@@ -128,19 +171,82 @@ func (a *Scatter) sizes(l lookup) []int {
 	return sizes
 }
 
-// Saves the index.
-func (*Scatter) Saves(uint64) (in, out uint64) { return 2, 0 }
+// Saves the index, and what all but "set" and "add" compare.
+func (a *Scatter) Saves(uint64) (in, out uint64) {
+	if a.Reduce == "set" || a.Reduce == "add" {
+		return 2, 0
+	}
+	return 7, 1
+}
 
-// VJP gives x what stayed of it, and source what lies at its places unless another came later.
-func (a *Scatter) VJP(_, gy []*Tensor, g *Grads) {
-	env, name := gy[0].env, string(a.Axis)
+// VJP of a sum passes gy on, as index_add does.
+func (a *Scatter) VJP(y, gy []*Tensor, g *Grads) {
+	switch a.Reduce {
+	case "set":
+		a.replaced(gy[0], g)
+	case "mul":
+		a.multiplied(y[0].wide(), gy[0].wide(), g)
+	case "max", "min":
+		a.chosen(y[0], gy[0].wide(), g)
+	default:
+		g.Set(0, gy[0])
+		g.Set(2, gy[0].Gather(a.Index, string(a.Axis)))
+	}
+}
+
+// with is the same operation on other operands.
+func (a *Scatter) with(x, source *Tensor, reduce string) *Tensor {
+	return scatterOp.Call(Scatter{X: x, Index: a.Index, Source: source, Axis: a.Axis, Reduce: reduce})
+}
+
+// multiplied gives each factor gy times the product of the others. Where one of source is 0 that is the product of
+// those that are not, if it is alone.
+func (a *Scatter) multiplied(y, gy *Tensor, g *Grads) {
+	name, source := string(a.Axis), a.Source.wide()
+	g.Set(0, gy.Mul(a.with(y.onesIn(gy.env), source, "mul")))
+	if !g.Wants(2) {
+		return
+	}
+	full := y.Gather(a.Index, name)
+	zero := eq.Call(Eq{Compare{X: expandTo(source, full), Y: Number(gy.env, 0, 0, true)}})
+	rest := zero.Where(full.onesIn(gy.env), source) // without zeros
+	count := a.with(y.zerosIn(gy.env), zero.Cast(y.dtype), "add").Gather(a.Index, name)
+	alone := eq.Call(Eq{Compare{X: count, Y: Number(gy.env, 0, 1, true)}})
+	others := a.with(a.X.wide(), rest, "mul").Gather(a.Index, name).where(alone)
+	g.Set(2, gy.Gather(a.Index, name).Mul(zero.Where(others, full.Div(rest))))
+}
+
+// chosen shares gy equally among x and the elements of source that equal the result.
+func (a *Scatter) chosen(y, gy *Tensor, g *Grads) {
+	name := string(a.Axis)
+	kept := eq.Call(Eq{Compare{X: a.X, Y: y}})
+	put := eq.Call(Eq{Compare{X: y.Gather(a.Index, name), Y: a.Source}})
+	count := a.with(kept.Cast(gy.dtype), put.Cast(gy.dtype), "add")
+	part := gy.Div(count)
+	g.Set(0, part.where(kept))
+	if g.Wants(2) {
+		g.Set(2, part.Gather(a.Index, name).where(put))
+	}
+}
+
+// expandTo is t with the axes of like that it lacks.
+func expandTo(t, like *Tensor) *Tensor {
+	if missing := like.axes.Without(t.axes); missing.Len() > 0 {
+		return expand.Call(Expand{X: t, Axes: like.sized(missing)})
+	}
+	return t
+}
+
+// replaced gives x what stayed of it, and source what lies at its places unless another came later.
+func (a *Scatter) replaced(gy *Tensor, g *Grads) {
+	env, name := gy.env, string(a.Axis)
 	if g.Wants(0) {
-		g.Set(0, gy[0].Scatter(a.Index, env.Zeros(gy[0].dtype, axisList()), name))
+		g.Set(0, gy.Scatter(a.Index, env.Zeros(gy.dtype, axisList()), name))
 	}
 	if !g.Wants(2) {
 		return
 	}
-	lost := gy[0].Gather(a.Index, name)
+	lost := gy.Gather(a.Index, name)
 	one := axisList(name)
 	shared := a.Index.axes.Shared(a.X.axes).Without(one)
 	own := a.Index.axes.Without(shared)
@@ -158,7 +264,8 @@ func (a *Scatter) VJP(_, gy []*Tensor, g *Grads) {
 // Samples covers the lengths of the axis, of the index and of the rest, sources that repeat, and the dtypes.
 func (*Scatter) Samples(m *Maker) (list []Scatter) {
 	add := func(x, index, source *Tensor, axis Axis) {
-		list = append(list, Scatter{X: x, Index: index, Source: source, Axis: axis})
+		how := []string{"set", "add", "mul", "max", "min"}[len(list)%5]
+		list = append(list, Scatter{X: x, Index: index, Source: source, Axis: axis, Reduce: how})
 	}
 	for _, n := range lengths {
 		add(m.Tensor(dtype.F32, "vocab=5 embed=%d", n), m.Indices(dtype.I64, 5, "choice=3"),
@@ -176,6 +283,10 @@ func (*Scatter) Samples(m *Maker) (list []Scatter) {
 		add(m.Tensor(dt, "row=3 a=5 col=17"), m.Indices(dtype.I32, 5, "b=2 row=3 c=2"),
 			m.Tensor(dt, "col=17 row=3 b=2 c=2"), "a")
 		add(m.Tensor(dt, "row=3 a=5"), m.Indices(dtype.I32, 5, "row=3"), m.Tensor(dt, ""), "a")
+	}
+	for range 5 { // every reduction where places occur several times
+		add(m.Tensor(dtype.F32, "row=3 a=5"), m.Indices(dtype.I32, 5, "b=7 row=3"),
+			m.Tensor(dtype.F32, "row=3 b=7"), "a")
 	}
 	return list
 }

@@ -114,6 +114,12 @@ func (s *Scope) Close(survivors ...*Tensor) {
 	s.holds = nil
 }
 
+// Inner tells whether another scope is open around this one.
+func (s *Scope) Inner() bool {
+	open := s.env.scopes
+	return len(open) > 0 && open[0] != s
+}
+
 // Dissolve ends the scope, and every scope inside it that is still open, but none of the tensors:
 // the scope around owns them from now on.
 func (s *Scope) Dissolve() {

@@ -29,7 +29,26 @@ func (*SiLU) F64(y, x []float64) { num.SiLU(y, x) }
 func (*SiLU) Saves(uint64) (in, out uint64) { return 1, 0 }
 
 // VJP is gy times the slope of silu at x.
-func (a *SiLU) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0].Mul(a.X.siluSlope())) }
+func (a *SiLU) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, g.timesSiLUSlope(gy[0], a.X)) }
+
+// timesSiLUSlope is gy times the derivative of silu at x.
+func (g *Grads) timesSiLUSlope(gy, x *Tensor) *Tensor {
+	if g.again {
+		return gy.Mul(x.siluSlope())
+	}
+	return siluSlope.Call(SiLUSlope{Binary{X: gy, Y: x}})
+}
+
+// SiLUSlope is gy times the derivative of silu at x, in one pass.
+type SiLUSlope struct{ Binary }
+
+var siluSlope = Define[SiLUSlope]("silu_slope")
+
+// F32 is the f32 kernel.
+func (*SiLUSlope) F32(z, gy, x []float32) { num.SiLUSlope(z, gy, x) }
+
+// F64 is the f64 kernel.
+func (*SiLUSlope) F64(z, gy, x []float64) { num.SiLUSlope(z, gy, x) }
 
 // siluSlope is the derivative of silu: s + x · s · (1 - s), s being sigmoid(x).
 func (x *Tensor) siluSlope() *Tensor {

@@ -58,6 +58,9 @@ func (a *SmoothL1Loss) slopes(x, target *Tensor) (dx, dt *Tensor) {
 	return dx, dx.Neg()
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*SmoothL1Loss) Weight() int { return 4 }
+
 // Samples is that of losses, with a beta of 0 too.
 func (*SmoothL1Loss) Samples(m *Maker) []SmoothL1Loss {
 	list := lossSamples(m, func(l Loss) SmoothL1Loss { return SmoothL1Loss{l, 0.75} })

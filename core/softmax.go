@@ -64,14 +64,28 @@ func (a *Softmax) Eval(c *Ctx) {
 
 func softmaxRows[C float32 | float64](c *Ctx, a *Softmax) {
 	if a.Mask == nil && a.Scale == 1 {
-		eachRow(c, a.X, num.SoftmaxRow[C])
+		eachRow(c, a.X, func(y, x []C) { softmaxRow(c, y, x) })
 		return
 	}
 	m := masking[C]{scale: C(a.Scale), mask: beside[C](a.Mask, a.X, c.Data().(*axis.List))}
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		m.apply(i, y, x)
-		num.SoftmaxRow(y, y)
+		softmaxRow(c, y, y)
 	})
+}
+
+// softmaxRow is num.SoftmaxRow, with the same bits, in pieces if the row is long.
+func softmaxRow[C float32 | float64](c *Ctx, y, x []C) {
+	if len(x) <= pauseLen {
+		num.SoftmaxRow(y, x)
+		return
+	}
+	top := C(math.Inf(-1))
+	c.pieces(len(x), func(lo, hi int) { top = max(top, num.Max(x[lo:hi])) })
+	var sum num.Lanes[C]
+	c.pieces(len(x), func(lo, hi int) { sum.AddExp(y[lo:hi], x[lo:hi], top) })
+	total := sum.Fold()
+	c.pieces(len(x), func(lo, hi int) { num.Quotient(y[lo:hi], y[lo:hi], total) })
 }
 
 // masking is how scores come from x.

@@ -52,6 +52,9 @@ func softplusOf[T float32 | float64](y, x []T, a *Softplus) {
 	}
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Softplus) Weight() int { return 16 }
+
 // Saves x.
 func (*Softplus) Saves(uint64) (in, out uint64) { return 1, 0 }
 

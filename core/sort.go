@@ -88,7 +88,7 @@ func (c *Ctx) sortPlaces(out, x *Tensor, order *axis.List, descending bool) []in
 	if runs > 1 {
 		merged := mergeRuns(c, sorted{keys, places}, n, run, c.Scratch(dtype.I64, order, sizes),
 			c.Scratch(dtype.I64, order, sizes))
-		copy(places, merged)
+		c.Split(len(places), pointGrain, func(lo, hi int) { copy(places[lo:hi], merged[lo:hi]) })
 	}
 	if dst != out {
 		c.copyInto(out, dst.permuted(out.axes))

@@ -63,7 +63,7 @@ func (*SwiGLU) Saves(uint64) (in, out uint64) { return 3, 0 }
 // VJP is gy · up times the slope of silu at gate, and gy · silu(gate).
 func (a *SwiGLU) VJP(_, gy []*Tensor, g *Grads) {
 	if g.Wants(0) {
-		g.Set(0, gy[0].Mul(a.Up).Mul(a.Gate.siluSlope()))
+		g.Set(0, g.timesSiLUSlope(gy[0].Mul(a.Up), a.Gate))
 	}
 	if g.Wants(1) {
 		g.Set(1, gy[0].Mul(a.Gate.SiLU()))

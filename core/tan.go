@@ -36,6 +36,9 @@ func tanAt(x float64) float64 {
 	return sinNear(r, low) / cosNear(r, low)
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Tan) Weight() int { return 2 }
+
 // Saves y.
 func (*Tan) Saves(uint64) (in, out uint64) { return 0, 1 }
 

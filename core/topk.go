@@ -103,7 +103,7 @@ func topRows[C number](c *Ctx, a *TopK) {
 		best := make([]int, 0, k)
 		for i := lo; i < hi; i++ {
 			xs, vs, ps := row[C](x, i, n), row[C](v, i, k), row[int64](p, i, k)
-			best = greatest(best[:0], xs, k)
+			best = greatest(c, best[:0], xs, k)
 			for j, place := range best {
 				vs[j], ps[j] = xs[place], int64(place)
 			}
@@ -118,9 +118,13 @@ func topRows[C number](c *Ctx, a *TopK) {
 }
 
 // greatest appends the places of the k greatest of x to best, which is empty, in order.
-func greatest[C number](best []int, x []C, k int) []int {
+func greatest[C number](c *Ctx, best []int, x []C, k int) []int {
+	compared := 0
 	// ahead tells whether place i comes before place j.
 	ahead := func(i, j int) bool {
+		if compared++; compared%pauseLen == 0 {
+			c.Pause()
+		}
 		a, b := x[i], x[j]
 		switch {
 		case a != a || b != b:

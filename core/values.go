@@ -38,11 +38,17 @@ func (t *Tensor) Int64s() []int64 {
 }
 
 // Fill sets the elements of a dense tensor of the runtime's own from float32 values, in the order
-// of the axes.
-func (t *Tensor) Fill(values []float32) { scatter(t.data, t.dtype, values) }
+// of the axes. It is a change in place.
+func (t *Tensor) Fill(values []float32) {
+	scatter(t.data, t.dtype, values)
+	t.buf.Touch()
+}
 
 // FillInts is Fill from integers.
-func (t *Tensor) FillInts(values []int64) { scatter(t.data, t.dtype, values) }
+func (t *Tensor) FillInts(values []int64) {
+	scatter(t.data, t.dtype, values)
+	t.buf.Touch()
+}
 
 func (t *Tensor) mustHaveData(op string) {
 	if end := t.ending(); end != nil {
@@ -51,6 +57,9 @@ func (t *Tensor) mustHaveData(op string) {
 	if t.meta {
 		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run",
 			Hint: "check(fn) computes nothing, so call fn itself: fn()"})
+	}
+	if t.dtype.Quantized() {
+		panic(&Error{Op: op, Msg: t.Shape() + " is quantized", Hint: "x.dequantize()"})
 	}
 }
 

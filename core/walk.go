@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/half"
 )
 
 // Pointwise kernels see only contiguous slices of one of three number types: float32 (also for
@@ -22,6 +23,13 @@ const blockLen = 512
 
 // pointGrain is the least number of elements worth a chunk of its own. Tests make it small.
 var pointGrain = 8192
+
+// Heavy is implemented by pointwise operations whose elements cost so many times what the usual ones do, some 20 ns:
+// chunks are that much shorter, so that none takes long.
+type Heavy interface{ Weight() int }
+
+// heaviest is the largest weight.
+const heaviest = 16
 
 // maxOperands is how many operands a pointwise operation may have.
 const maxOperands = 4
@@ -81,7 +89,13 @@ func pointwise[C number, R number | bool](
 	if n == 0 {
 		return
 	}
-	if n <= pointGrain && native[R]() == out.dtype && inStep[C](out, ins) {
+	grain := pointGrain
+	if n > grain/heaviest {
+		if heavy, ok := c.c.op.(Heavy); ok {
+			grain = max(1, grain/heavy.Weight())
+		}
+	}
+	if n <= grain && native[R]() == out.dtype && inStep[C](out, ins) {
 		l := lanesOf[C](c.c)
 		for i, t := range ins {
 			l.xs[i] = unsafe.Slice((*C)(t.data), n)
@@ -92,11 +106,11 @@ func pointwise[C number, R number | bool](
 	var w walk // a copy of the operands, so that the caller's list need not go to the heap
 	operands := w.ins[:copy(w.ins[:], ins)]
 	walkOver(&w, out, operands)
-	if n <= pointGrain {
+	if n <= grain {
 		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, len(ins), 0, n)
 		return
 	}
-	splitWalk(c, w, out, f, len(ins), n)
+	splitWalk(c, w, out, f, len(ins), n, grain)
 }
 
 // inStep tells whether every operand lies element by element as the output does, so that nothing need be walked.
@@ -111,9 +125,9 @@ func inStep[C number](out *Tensor, ins []*Tensor) bool {
 
 // splitWalk is a function of its own so that the walk goes to the heap only here.
 func splitWalk[C number, R number | bool](
-	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n int,
+	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n, grain int,
 ) {
-	c.Split(n, pointGrain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
+	c.Split(n, grain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
 }
 
 // lanes is what a walk hands to a kernel, and room to gather it in.
@@ -218,14 +232,8 @@ func load[C number](t *Tensor, off, stride, n int, buf *[]C) []C {
 		gather[float32](y, p, stride)
 	case dtype.F64:
 		gather[float64](y, p, stride)
-	case dtype.F16:
-		for i := range y {
-			y[i] = C(dtype.F16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
-		}
-	case dtype.BF16:
-		for i := range y {
-			y[i] = C(dtype.BF16ToF32(*(*uint16)(unsafe.Add(p, 2*i*stride))))
-		}
+	case dtype.F16, dtype.BF16:
+		gatherHalf(y, p, stride, t.dtype)
 	case dtype.I8:
 		gather[int8](y, p, stride)
 	case dtype.U8, dtype.Bool:
@@ -238,6 +246,25 @@ func load[C number](t *Tensor, off, stride, n int, buf *[]C) []C {
 		gather[int64](y, p, stride)
 	}
 	return y
+}
+
+// gatherHalf is gather of f16 or bf16.
+func gatherHalf[C number](y []C, p unsafe.Pointer, stride int, dt dtype.Type) {
+	if y, ok := any(y).([]float32); ok && stride == 1 {
+		if x := unsafe.Slice((*uint16)(p), len(y)); dt == dtype.F16 {
+			half.FromF16(y, x)
+		} else {
+			half.FromBF16(y, x)
+		}
+		return
+	}
+	widen := dtype.F16ToF32
+	if dt == dtype.BF16 {
+		widen = dtype.BF16ToF32
+	}
+	for i := range y {
+		y[i] = C(widen(*(*uint16)(unsafe.Add(p, 2*i*stride))))
+	}
 }
 
 func gather[T float32 | float64 | int8 | uint8 | int16 | int32 | int64, C number](y []C, p unsafe.Pointer, stride int) {
@@ -279,9 +306,7 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 	case dtype.F16:
 		d := unsafe.Slice((*uint16)(p), len(y))
 		if y, ok := any(y).([]float32); ok {
-			for i, v := range y {
-				d[i] = dtype.F32ToF16(v)
-			}
+			half.ToF16(d, y)
 			return
 		}
 		for i, v := range y {
@@ -290,9 +315,7 @@ func scatter[C number](p unsafe.Pointer, dt dtype.Type, y []C) {
 	case dtype.BF16:
 		d := unsafe.Slice((*uint16)(p), len(y))
 		if y, ok := any(y).([]float32); ok {
-			for i, v := range y {
-				d[i] = dtype.F32ToBF16(v)
-			}
+			half.ToBF16(d, y)
 			return
 		}
 		for i, v := range y {
@@ -358,6 +381,9 @@ func (c *Ctx) copyInto(d, v *Tensor) {
 }
 
 func convert[C number](c *Ctx, d, v *Tensor) {
+	if d.dtype == native[C]() && v.dtype == native[C]() && transpose[C](c, d, v) {
+		return
+	}
 	pointwise(c, d, func(_ Op, y []C, xs *[maxOperands][]C) { copy(y, xs[0]) }, v)
 }
 

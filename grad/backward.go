@@ -2,6 +2,7 @@ package grad
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core"
 )
@@ -63,6 +64,7 @@ type walk struct {
 	retain      bool
 	create      bool
 	allowUnused bool
+	seek        bool // for the first NaN
 	env         *core.Env
 	outputs     []*core.Tensor
 	inputs      []*core.Tensor // of Gradients
@@ -93,8 +95,12 @@ func (w *walk) error(msg, hint string) *core.Error {
 }
 
 func (w *walk) mustTrack(what string, t *core.Tensor) {
-	if t.Closed() {
-		panic(w.error(what+", "+t.String(), "return it, or keep it where it was made: keep(x)"))
+	if hint := t.Ended(what); hint != "" {
+		panic(w.error(what+", "+t.String(), hint))
+	}
+	if !t.Tracked() && !t.DType().IsFloat() {
+		panic(w.error(fmt.Sprintf("%s, %s, holds integers, through which no gradient flows", what, t.Shape()),
+			fmt.Sprintf("a gradient needs floating-point numbers all the way: x.cast(%q)", "f32")))
 	}
 	if !t.Tracked() {
 		panic(w.error(fmt.Sprintf("%s, %s, depends on no variable", what, t.Shape()),
@@ -110,16 +116,19 @@ func (w *walk) unused(i int) {
 	}
 }
 
-// run walks from the outputs to the nodes that target picks.
+// run walks from the outputs to the nodes that target picks. The search for a NaN is the walk's own meanwhile.
 func (w *walk) run(seeds []*core.Tensor, target func(*core.Node) bool) {
-	w.env.Record(w.create, func() {
-		w.prepare(seeds, target)
-		for n := len(w.order) - 1; n >= 0; n-- {
-			w.fire(w.order[n])
-			w.order[n] = nil
-			w.order = w.order[:n]
-		}
-	})
+	w.seek = w.env.SeeksNaN()
+	w.env.Anomaly(false, func() { w.env.Record(w.create, func() { w.fireAll(seeds, target) }) })
+}
+
+func (w *walk) fireAll(seeds []*core.Tensor, target func(*core.Node) bool) {
+	w.prepare(seeds, target)
+	for n := len(w.order) - 1; n >= 0; n-- {
+		w.fire(w.order[n])
+		w.order[n] = nil
+		w.order = w.order[:n]
+	}
 }
 
 // prepare finds the way and sends the seeds off.
@@ -183,6 +192,16 @@ func (w *walk) compute(f func() *core.Tensor) *core.Tensor {
 
 // fire passes on what came to a task from all its consumers.
 func (w *walk) fire(t *task) {
+	if t.fired {
+		return
+	}
+	t.fired = true
+	leaf := t.node.Leaf()
+	var hooks []*core.Hook
+	if leaf != nil {
+		hooks = slices.Clone(leaf.Hooks)
+		w.hooks(hooks, t)
+	}
 	for i, sum := range t.sums {
 		if sum == nil {
 			continue
@@ -190,60 +209,145 @@ func (w *walk) fire(t *task) {
 		place := core.Edge{Node: t.node, Slot: i}
 		if _, ok := w.captured[place]; ok {
 			w.captured[place] = sum.Alias()
-		} else if leaf := t.node.Leaf(); leaf != nil {
-			w.accumulate(leaf, sum)
+		} else if leaf != nil {
+			w.accumulate(leaf, t)
+			for _, h := range hooks {
+				if h.After != nil {
+					h.After()
+				}
+			}
 		}
 	}
 	if t.passes {
 		w.pass(t)
-		if !w.retain {
+		if w.retain {
+			t.node.Forget()
+		} else {
 			t.node.Spend()
 		}
 	}
 	t.discard()
 }
 
-// accumulate adds g to a variable's gradient.
-func (w *walk) accumulate(v *core.Variable, g *core.Tensor) {
-	total := w.compute(func() *core.Tensor {
-		switch {
-		case v.Grad != nil:
-			return v.Grad.Add(g)
-		case !g.Sole():
-			return g.Copy() // its bytes are a view, or another gradient's too
-		}
-		return g
-	})
-	w.env.SetGrad(v, total)
+// accumulate adds what came to a variable to its gradient, in place if nobody else can see that.
+func (w *walk) accumulate(v *core.Variable, t *task) {
+	g := t.sums[0]
+	switch {
+	case v.Grad != nil && addable(v.Grad, g) && !w.env.IsShapeOnly():
+		v.Grad.Accumulate(g)
+	default:
+		w.env.SetGrad(v, w.compute(func() *core.Tensor {
+			switch {
+			case v.Grad != nil:
+				return v.Grad.Add(g)
+			case !g.Sole():
+				return g.Copy() // its bytes are a view, or another gradient's too
+			}
+			return g
+		}))
+	}
+	t.discard() // so that a hook may let the gradient go
 }
 
-// pass asks the node for the gradients with respect to its operands and sends them to their producers.
-func (w *walk) pass(t *task) {
-	grads := make([]*core.Tensor, len(t.edges))
-	some := false
-	for _, sum := range t.sums {
-		some = some || sum != nil
+// addable tells whether g can be added to sum in place: no other tensor has its bytes, and neither has a history.
+func addable(sum, g *core.Tensor) bool {
+	return sum.Sole() && !sum.Tracked() && !g.Tracked() && sum.Axes() == g.Axes()
+}
+
+// hooks lets a variable's hooks have what came to it.
+func (w *walk) hooks(hooks []*core.Hook, t *task) {
+	for _, h := range hooks {
+		g := t.sums[0]
+		if h.Before == nil || g == nil {
+			continue
+		}
+		own := g.Alias()
+		w.env.Own(own)
+		r := h.Before(own)
+		switch {
+		case r == nil || r == own:
+			continue
+		case r.Closed() || r.Env() != nil && r.Env() != w.env || !r.LooksLike(g):
+			panic(w.error(fmt.Sprintf("a variable's hook gave %s for a gradient %s", r.Shape(), g.Shape()),
+				"it returns a gradient of the same axes, sizes and dtype, or None"))
+		}
+		t.sums[0] = w.compute(func() *core.Tensor {
+			if r.Axes() != g.Axes() {
+				return r.Order(g.Axes().String())
+			}
+			return r
+		})
+		g.Free()
 	}
-	if some {
-		want := uint64(0)
-		for i, e := range t.edges {
-			if e.to != nil {
-				want |= 1 << min(i, 63)
+}
+
+// pass asks the node for the gradients with respect to its operands and sends them to their producers. A variable
+// that has heard from all its consumers is served at once, so that its gradient may be used, and let go, early.
+func (w *walk) pass(t *task) {
+	grads := w.apply(t)
+	for i, e := range t.edges {
+		if e.to != nil {
+			w.send(e, grads[i])
+		}
+	}
+	for _, e := range t.edges {
+		if e.to != nil && e.to.node.Leaf() != nil && e.to.summed == len(e.to.slots) {
+			w.fire(e.to)
+		}
+	}
+}
+
+// apply is the gradients with respect to the node's operands, which only the walk holds.
+func (w *walk) apply(t *task) []*core.Tensor {
+	grads := make([]*core.Tensor, len(t.edges))
+	if !slices.ContainsFunc(t.sums, func(g *core.Tensor) bool { return g != nil }) {
+		return grads
+	}
+	want := uint64(0)
+	for i, e := range t.edges {
+		if e.to != nil {
+			want |= 1 << min(i, 63)
+		}
+	}
+	s := w.env.Open()
+	defer s.Close()
+	t.node.Restore()
+	t.node.Check() // a function called on the way may have changed something
+	for i, g := range t.node.Apply(t.sums, want, w.create, differentiate) {
+		if g != nil && t.edges[i].to != nil {
+			w.seekNaN(t, i, g)
+			grads[i] = g.Alias()
+		}
+	}
+	return grads
+}
+
+// seekNaN fails if a NaN comes out of a node into which none went.
+func (w *walk) seekNaN(t *task, operand int, g *core.Tensor) {
+	if !w.seek {
+		return
+	}
+	place, is := g.FindNaN()
+	if !is {
+		return
+	}
+	for _, sum := range t.sums {
+		if sum != nil {
+			if _, had := sum.FindNaN(); had {
+				return
 			}
 		}
-		s := w.env.Open()
-		defer s.Close()
-		copy(grads, t.node.Apply(t.sums, want, w.create, differentiate))
 	}
-	for i, e := range t.edges {
-		switch {
-		case e.to == nil:
-		case grads[i] == nil:
-			w.send(e, nil)
-		default:
-			w.send(e, grads[i].Alias())
-		}
+	panic(w.error(fmt.Sprintf("%s at %s made a NaN%s in the gradient of its %s operand, %s; what came to it has none",
+		t.node.Name(), t.node.Made(), place, ordinal(operand), g.Shape()),
+		"look at what it was given there: print(x)"))
+}
+
+func ordinal(i int) string {
+	if words := []string{"first", "second", "third", "fourth"}; i < len(words) {
+		return words[i]
 	}
+	return fmt.Sprintf("%dth", i+1)
 }
 
 // differentiate is for operations whose gradient cannot be differentiated as it stands.
@@ -251,7 +355,7 @@ func differentiate(y *core.Tensor, xs []*core.Tensor, gy *core.Tensor) []*core.T
 	return Gradients([]*core.Tensor{y}, xs, []*core.Tensor{gy}, Mode{CreateGraph: true, AllowUnused: true})
 }
 
-// send puts a gradient, which may be nil, into a slot.
+// send puts a gradient, which may be nil, into a slot. It belongs to the slot from then on.
 func (w *walk) send(e edge, g *core.Tensor) {
 	slots := e.to.slots
 	slots[e.slot].grad, slots[e.slot].sent = g, true
@@ -263,6 +367,9 @@ func (w *walk) send(e edge, g *core.Tensor) {
 			continue
 		case *sum == nil:
 			*sum = s.grad
+		case addable(*sum, s.grad):
+			(*sum).Accumulate(s.grad)
+			s.grad.Free()
 		default:
 			both := w.compute(func() *core.Tensor { return (*sum).Add(s.grad) })
 			(*sum).Free()

@@ -505,7 +505,7 @@ func network(env *core.Env) []float64 {
 		u := x.RMSNorm(gain, 1e-5).Dot(up, "embed")
 		x = x.Add(u.SwiGLU(u).Dot(down, "ffn"))
 	}
-	backward(x.Mul(x).Mean())
+	backward(x.Mul(x).Mean().Add(x.LinearCrossEntropy(up, m.Indices(dtype.I64, 200, "seq=130"), "ffn")))
 	var all []float64
 	for _, w := range []*core.Tensor{gain, wq, wk, wv, up, down} {
 		all = append(all, list(w.Variable().Grad)...)

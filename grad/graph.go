@@ -15,6 +15,7 @@ type task struct {
 	summed int   // how many slots have been added up
 	needed bool  // it is a target or leads to one
 	passes bool  // it leads to one
+	fired  bool
 }
 
 // edge leads to a slot of the task that made an operand; to nil if no gradient is wanted for it.
@@ -32,9 +33,10 @@ type slot struct {
 
 // discard lets go the gradients that the task holds.
 func (t *task) discard() {
-	for _, g := range t.sums {
+	for i, g := range t.sums {
 		if g != nil {
 			g.Free()
+			t.sums[i] = nil
 		}
 	}
 	for _, s := range t.slots {

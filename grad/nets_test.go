@@ -10,7 +10,7 @@ import (
 // TestNets runs what PyTorch's cases leave out of the operations on neural networks: every option, and the
 // operations that PyTorch has not, by their definitions.
 func TestNets(t *testing.T) {
-	for _, file := range []string{"nets", "windows"} {
+	for _, file := range []string{"nets", "windows", "choices"} {
 		text, err := os.ReadFile("testdata/" + file + ".json")
 		if err != nil {
 			t.Fatal(err)

@@ -327,6 +327,16 @@ func TestTorch(t *testing.T) {
 		worst = max(worst, off)
 	}
 	t.Logf("%d cases, off by at most %.2g", len(cases), worst)
+	page, err := os.ReadFile("../docs/coverage.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## torch-ops\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if want := fmt.Sprintf("\n%d cases of PyTorch operations", len(cases)); !strings.Contains(section, want) ||
+		!strings.Contains(section, "All of them apply") || strings.Contains(section, "\n|") {
+		t.Errorf("docs/coverage.md has to say of torch-ops: %s, and that all of them apply; it says\n%s", want, section)
+	}
 }
 
 // run compares the value of a script's expression and its gradients with PyTorch's and returns the largest

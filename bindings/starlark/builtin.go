@@ -138,7 +138,11 @@ func defaultText(f *core.Field) string {
 func (c *call) positional(args star.Tuple) error {
 	for i := 0; i < len(args); {
 		if c.next >= len(c.info.Fields) {
-			return c.fail(fmt.Sprintf("got %d arguments too many, want %s", len(args)-i, c.usage()))
+			much := "one argument"
+			if n := len(args) - i; n > 1 {
+				much = fmt.Sprintf("%d arguments", n)
+			}
+			return c.fail(fmt.Sprintf("got %s too many, want %s", much, c.usage()))
 		}
 		v, n := c.group(i)
 		if err := c.set(c.next, v); err != nil {
@@ -148,6 +152,20 @@ func (c *call) positional(args star.Tuple) error {
 		c.next++
 	}
 	return nil
+}
+
+// without is the call but for one keyword.
+func (c *call) without(kwargs []star.Tuple, name string) string {
+	var parts []string
+	for _, v := range c.args {
+		parts = append(parts, brief(v))
+	}
+	for _, kw := range kwargs {
+		if key, _ := star.AsString(kw[0]); key != name {
+			parts = append(parts, key+"="+brief(kw[1]))
+		}
+	}
+	return c.info.Name + "(" + strings.Join(parts, ", ") + ")"
 }
 
 // group is the value that positional argument i begins and of how many arguments it is made.
@@ -195,6 +213,10 @@ func (c *call) keywords(kwargs []star.Tuple) error {
 	for _, kw := range kwargs {
 		name, v := string(kw[0].(star.String)), kw[1]
 		i := c.field(name)
+		if name == "requires_grad" && i < 0 {
+			return &core.Error{Op: c.info.Name, Msg: "got requires_grad, but a variable is made, not marked",
+				Hint: "instead: variable(" + c.without(kwargs, name) + ")"}
+		}
 		given := i >= 0 && c.given&(1<<i) != 0
 		// An operand that is there already leaves its name to an axis: image.slice(x=(0, 8)).
 		toAxis := given && rest >= 0 && c.info.Fields[i].Kind == core.KindTensor
@@ -298,10 +320,10 @@ func (c *call) set(i int, v star.Value) error {
 	case core.KindDType:
 		s, _ := star.AsString(v)
 		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
-			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")))
+			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtypeNames(c.op), " ")))
 		}
 	case core.KindNested:
-		n, err := nested(v)
+		n, err := nested(c.env, v)
 		if err != nil {
 			return c.fail(f.Name + ": " + err.Error())
 		}

@@ -34,7 +34,7 @@ func checkShapes(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	}
 	it := interpOf(t)
 	if it.paths != nil {
-		return star.Call(t, args[0], args[1:], kwargs)
+		return it.call(t, args[0], args[1:], kwargs)
 	}
 	defer it.env.ShapeOnly(it.env.ShapeOnly(true))
 	defer func() { it.paths = nil }()

@@ -159,11 +159,11 @@ func sliceRange(v star.Value) (core.Range, error) {
 }
 
 // nested flattens numbers in lists, which must be as long as one another on every level; bytes are numbers too.
-func nested(v star.Value) (core.Nested, error) {
+func nested(env *core.Env, v star.Value) (core.Nested, error) {
 	if text, ok := v.(star.Bytes); ok {
 		return core.Nested{Sizes: []int{len(text)}, Bytes: []byte(text)}, nil
 	}
-	b := nest{ints: true, bools: true}
+	b := nest{env: env, ints: true, bools: true}
 	if err := b.level(v, 0); err != nil {
 		return core.Nested{}, err
 	}
@@ -177,6 +177,9 @@ func nested(v star.Value) (core.Nested, error) {
 	case b.ints && b.count > 0:
 		n.Ints = make([]int64, len(b.values))
 		for i, v := range b.values {
+			if err := b.pause(i); err != nil {
+				return n, err
+			}
 			var ok bool
 			if n.Ints[i], ok = v.(star.Int).Int64(); !ok {
 				return n, fmt.Errorf("the integer %s is too large", v)
@@ -185,6 +188,9 @@ func nested(v star.Value) (core.Nested, error) {
 	default:
 		n.Floats = make([]float64, len(b.values))
 		for i, v := range b.values {
+			if err := b.pause(i); err != nil {
+				return n, err
+			}
 			f, ok := star.AsFloat(v)
 			if !ok {
 				return n, fmt.Errorf("got %s among numbers", v)
@@ -195,7 +201,16 @@ func nested(v star.Value) (core.Nested, error) {
 	return n, nil
 }
 
+// pause is an error at every few thousandth element if the run has to stop.
+func (b *nest) pause(i int) error {
+	if i%pieceLen == pieceLen-1 && b.env.Control.Stopped() {
+		return &core.Canceled{Op: "tensor"}
+	}
+	return nil
+}
+
 type nest struct {
+	env         *core.Env
 	sizes       []int
 	values      []star.Value
 	count       int
@@ -244,5 +259,5 @@ func (b *nest) leaf(v star.Value, depth int) error {
 	b.full = true
 	b.count++
 	b.values = append(b.values, v)
-	return nil
+	return b.pause(b.count)
 }

@@ -19,19 +19,39 @@ func (it *Interp) attach() {
 	for _, info := range core.All() {
 		it.Predeclare(info.Name, &opFunc{info: info})
 	}
+	it.Predeclare("batches", star.NewBuiltin("batches", batches))
+	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
 	it.Predeclare("bpe_train", star.NewBuiltin("bpe_train", trainBPE))
+	it.Predeclare("clip_grad_norm", star.NewBuiltin("clip_grad_norm", clipGradNorm))
+	it.Predeclare("clip_grad_value", star.NewBuiltin("clip_grad_value", clipGradValue))
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
+	it.Predeclare("checkpoint", star.NewBuiltin("checkpoint", checkpoint))
+	it.Predeclare("custom_grad", star.NewBuiltin("custom_grad", customGrad))
 	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
+	it.Predeclare("load_checkpoint", star.NewBuiltin("load_checkpoint", loadCheckpoint))
+	it.Predeclare("save_checkpoint", star.NewBuiltin("save_checkpoint", saveCheckpoint))
+	it.Predeclare("load_csv", star.NewBuiltin("load_csv", loadCSV))
+	it.Predeclare("load_idx", star.NewBuiltin("load_idx", loadIdx))
+	it.Predeclare("hvp", star.NewBuiltin("hvp", hvp))
+	it.Predeclare("jvp", star.NewBuiltin("jvp", jvp))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
 	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))
+	it.Predeclare("load_safetensors", star.NewBuiltin("load_safetensors", loadSafetensors))
+	it.Predeclare("open_safetensors", star.NewBuiltin("open_safetensors", openSafetensors))
+	it.Predeclare("save_safetensors", star.NewBuiltin("save_safetensors", saveSafetensors))
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))
 	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
+	it.Predeclare("optim", optimModule())
 	it.Predeclare("progress", star.NewBuiltin("progress", progress))
+	it.Predeclare("quantize_model", star.NewBuiltin("quantize_model", quantizeModel))
+	it.Predeclare("read_bytes", star.NewBuiltin("read_bytes", readBytes))
+	it.Predeclare("read_text", star.NewBuiltin("read_text", readText))
 	it.Predeclare("save_npy", star.NewBuiltin("save_npy", saveNpy))
 	it.Predeclare("save_npz", star.NewBuiltin("save_npz", saveNpz))
+	it.Predeclare("schedule", scheduleModule())
 	it.Predeclare("scoped", star.NewBuiltin("scoped", scoped))
 	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
@@ -79,10 +99,13 @@ func (it *Interp) Call(ctx context.Context, fn star.Value, args star.Tuple) (v s
 	return v, err
 }
 
-// UseFiles changes where files are opened from now on, where nothing is saved, and forgets the modules that came from
-// there.
+// UseFiles changes where files are opened from now on and forgets the modules that came from where they were. Nothing
+// is saved any more, unless Config.Save was given.
 func (it *Interp) UseFiles(open func(name string) (fs.File, error)) {
-	it.cfg.Open, it.cfg.Save = open, nil
+	it.cfg.Open = open
+	if !it.saveGiven {
+		it.cfg.Save = nil
+	}
 	maps.DeleteFunc(it.modules, func(name string, _ star.StringDict) bool {
 		root, _ := builtinRoot(name)
 		return root == ""

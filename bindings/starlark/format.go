@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ type Scalar interface {
 
 // formatText is fmt(format, *args, **kwargs): Python's str.format without attributes and indices in the names.
 // The language is described at https://docs.python.org/3/library/string.html#format-string-syntax.
-func formatText(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+func formatText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if len(args) == 0 {
 		return nil, errors.New("fmt: got no format")
 	}
@@ -28,7 +29,13 @@ func formatText(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 	if !ok {
 		return nil, fmt.Errorf("fmt: got a format of type %s, want string", args[0].Type())
 	}
-	f := formatter{args: args[1:], kwargs: kwargs}
+	f := formatter{kwargs: slices.Clone(kwargs)}
+	for _, arg := range args[1:] {
+		f.args = append(f.args, interpOf(t).shown(arg))
+	}
+	for i, kw := range kwargs {
+		f.kwargs[i] = star.Tuple{kw[0], interpOf(t).shown(kw[1])}
+	}
 	s, err := f.expand(format)
 	if err != nil {
 		return nil, fmt.Errorf("fmt: %w", err)

@@ -106,7 +106,8 @@ func noGrad(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 		return nil, &core.Error{Op: b.Name(), Msg: "got no function, want no_grad(fn, *args)",
 			Hint: "as in: no_grad(lambda: zeros(row=2))"}
 	}
-	interpOf(t).env.Record(false, func() { v, err = star.Call(t, args[0], args[1:], kwargs) })
+	it := interpOf(t)
+	it.env.Record(false, func() { v, err = it.call(t, args[0], args[1:], kwargs) })
 	return v, err
 }
 

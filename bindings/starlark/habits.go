@@ -41,6 +41,7 @@ var syntaxHabits = []habit{
 	spot(``, `‸\*\*`, `there is no **; use pow(x, 2)`),
 	spot(`want primary`, `[[,=(]\s*‸\*|^\s*‸\*`, sayNoStar),
 
+	spot(``, `‸with\s+(?:\w+\.)*no_grad\b`, `there is no with; use no_grad(fn)`),
 	spot(``, `‸with\b`, `there is no with; use scope(fn), which frees what fn made and returns its result`),
 	spot(``, `‸(try|except|finally)\b`, sayCatch),
 	spot(``, `‸raise\b`, `there is no raise; use fail("message")`),
@@ -195,11 +196,18 @@ var undefinedHabits = map[string]string{
 	"false":      `use False`,
 	"null":       `use None`,
 	"nil":        `use None`,
+	"exit":       leaving,
+	"quit":       leaving,
 	"np":         builtIn,
 	"numpy":      builtIn,
 	"torch":      builtIn,
 	"jnp":        builtIn,
 }
+
+const (
+	leaving    = `Ctrl-D leaves the prompt, and this ends a script: fail("why")`
+	noGradient = `the gradient of a variable is None before: backward(loss)`
+)
 
 // sliceAssigned matches an assignment to a slice.
 var sliceAssigned = regexp.MustCompile(`([\w.]+)\[([^\]\[:]*):([^\]\[:]*):?([^\]\[:]*)\]\s*=\s*([^#]+)`)
@@ -246,6 +254,8 @@ var runtimeHabits = []habit{
 	spot(`^got string in sequence assignment`, ``, `use s.elems() for its bytes, s.codepoints() for its characters`),
 	spot(`^unknown binary op: (string \+|\w+ \+ string)`, ``, `use str(x) or fmt("{}", x)`),
 	spot(`^local variable \w+ referenced before assignment`, `\w\s*[-+*/%&|^]+=`, sayOuter),
+	spot(`^unknown (binary|unary) op: .*NoneType`, `\.grad\b`, noGradient),
+	spot(`^NoneType has no `, `\.grad\s*‸?\.`, noGradient),
 	spot(`frozen`, ``, `what a loaded module made cannot be changed; copy it first`),
 }
 

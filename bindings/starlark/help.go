@@ -15,6 +15,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/grad/optim"
 )
 
 // help is help(x): what x is and how to call it. x is a function, a value or a name in quotes. Without x it
@@ -68,6 +69,13 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 			return it.help(t, v)
 		}
 	}
+	if head, member, ok := strings.Cut(name, "."); ok {
+		for _, scope := range scopes {
+			if module, ok := scope[head].(*starlarkstruct.Module); ok && module.Members.Has(member) {
+				return it.help(t, module.Members[member])
+			}
+		}
+	}
 	found := ""
 	for _, d := range builtinDocs() {
 		if d.name == name && d.receiver != "" {
@@ -81,6 +89,15 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	e := &core.Error{Op: "help", Msg: fmt.Sprintf("there is nothing called %q", name), Hint: "help() lists all names"}
 	if near := nearest(name, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", near)
+	}
+	var longer []string
+	for _, n := range names {
+		if len(name) > 2 && strings.Contains(n, name) && !slices.Contains(longer, n) {
+			longer = append(longer, n)
+		}
+	}
+	if slices.Sort(longer); len(longer) > 1 {
+		e.Hint = "there are " + strings.Join(longer[:min(len(longer), 8)], ", ")
 	}
 	return "", e
 }
@@ -168,6 +185,9 @@ func functionHelp(f *star.Function) string {
 
 // builtinHelp is the comment on a function of this package, or where to read about one of Starlark's own.
 func builtinHelp(b *star.Builtin) (string, error) {
+	if text, err := optimHelp(b.Name()); text != "" || err != nil {
+		return text, err
+	}
 	for _, d := range builtinDocs() {
 		if d.name != b.Name() || d.receiver != receiverNames[fmt.Sprintf("%T", b.Receiver())] {
 			continue
@@ -194,6 +214,10 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
 	fmt.Sprintf("%T", (*Tokenizer)(nil)):  "t",
+	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
+	fmt.Sprintf("%T", (*batchesOf)(nil)):  "d",
+	fmt.Sprintf("%T", (*optimizer)(nil)):  "o",
+	fmt.Sprintf("%T", (*ema)(nil)):        "e",
 }
 
 // sourceFiles is this package's own text, in which the documentation of its builtins stands.
@@ -208,7 +232,8 @@ type builtinDoc struct {
 }
 
 // builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …
-var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(\w)\.)?(\w+)\(.*(?:\n//.*)*)\n(?:func |\tnames\[)`)
+var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(?:(\w)\.)?((?:\w+\.)?\w+)\(|(x)\.(\w+): ).*` +
+	`(?:\n//.*)*)\n(?:func |\tnames\[)`)
 
 // builtinDocs reads the documentation of this package's builtins now, never at start.
 func builtinDocs() []builtinDoc {
@@ -223,10 +248,30 @@ func builtinDocs() []builtinDoc {
 			panic(err) // it is embedded
 		}
 		for _, m := range builtinComment.FindAllStringSubmatch(string(src), -1) {
-			docs = append(docs, builtinDoc{m[2], m[3], strings.ReplaceAll(m[1], "\n//", "")})
+			docs = append(docs, builtinDoc{m[2] + m[4], m[3] + m[5], strings.ReplaceAll(m[1], "\n//", "")})
 		}
 	}
 	return docs
+}
+
+// optimHelp is the comment on an optimizer or a schedule; "" for the name of anything else.
+func optimHelp(name string) (string, error) {
+	module, member, _ := strings.Cut(name, ".")
+	list, params := optim.Schedules(), ""
+	if module == "optim" {
+		list, params = optim.Rules(), "params, lr=%v, "
+	} else if module != "schedule" {
+		return "", nil
+	}
+	info := optim.Lookup(list, member)
+	if info == nil {
+		return "", nil
+	}
+	if params != "" {
+		params = fmt.Sprintf(params, star.Float(info.LR))
+	}
+	doc, err := info.Doc()
+	return wrap("", name+"("+params+info.Usage()+")") + "\n" + doc, err
 }
 
 func opHelp(info *core.Info) (string, error) {

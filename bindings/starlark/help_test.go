@@ -2,12 +2,16 @@ package starlark
 
 import (
 	"bytes"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/stdlib"
+	"go.starlark.net/starlarkstruct"
 )
 
 // helpText is what help prints.
@@ -39,9 +43,24 @@ func TestHelp(t *testing.T) {
 		{`help("double")`, "double(x, by=2)\n\nDoubles x.\n"},
 		{`help(double)`, "double(x, by=2)\n\nDoubles x.\n"},
 		{`help("math")`, "module with acos "},
+		{`help("optim.adamw")`, "optim.adamw(params, lr=0.001, betas=(0.9, 0.999), eps=1e-08,"},
+		{`help(optim.adamw)`, "AdamW is Adam whose weight decay is no part of the gradient"},
+		{`help("schedule.cosine")`, "schedule.cosine(lr, steps, warmup=0, min_lr=0)\n\nCosine rises linearly"},
+		{`help("optim.ema")`, "optim.ema(params, decay=0.999): a moving average"},
+		{`help(optim.sgd([variable(ones(a=1))]).step)`, "o.step(lr=None): every parameter"},
+		{`help("optim")`, "module with adadelta "},
+		{`help("averaged")`, "e.averaged(fn, *args, **kwargs): calls fn"},
 		{`help(3)`, "int\n"},
 		{`help("sofmax")`, `help: there is nothing called "sofmax"; did you mean help("softmax")?`},
 		{`help("generat")`, `did you mean help("generate")?`},
+		{`help("shape")`, "x.shape: the size of each axis"},
+		{`help("axes")`, "x.axes: the names of the axes"},
+		{`help("dtype")`, "x.dtype: the name of the type"},
+		{`help("requires_grad")`, "x.requires_grad: whether x is a variable"},
+		{`help("grad")`, "grad("},
+		{`help("tensor")`, "tensor is a tensor of numbers"},
+		{`help("all")`, "all is whether every element"},
+		{`help("soft")`, "there are log_softmax, softcap, softmax, softplus"},
 		{`help("elephant")`, `help: there is nothing called "elephant"; help() lists all names`},
 	} {
 		if got := helpText(t, test.call); !strings.Contains(got, test.want) {
@@ -79,15 +98,50 @@ func TestBuiltinsAreExplained(t *testing.T) {
 	}
 	for receiver, table := range map[star.Value]map[string]*star.Builtin{
 		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
+		&tensorFile{}: tensorFileMethods, &batchesOf{}: batchesMethods,
+		&optimizer{}: optimizerMethods, &ema{}: emaMethods,
 	} {
 		for b := range maps.Values(table) {
 			ours = append(ours, b.BindReceiver(receiver))
+		}
+	}
+	for _, m := range []*starlarkstruct.Module{optimModule(), scheduleModule()} {
+		for v := range maps.Values(m.Members) {
+			ours = append(ours, v.(*star.Builtin))
 		}
 	}
 	for _, b := range ours {
 		text, err := builtinHelp(b)
 		if err != nil || strings.Contains(text, "as in Starlark") || !strings.Contains(text, b.Name()+"(") {
 			t.Errorf("%s: help says %q, %v", b.Name(), text, err)
+		}
+	}
+}
+
+// TestModulesAreExplained insists on a doc string in every module that comes with the program, and in every function
+// that it offers.
+func TestModulesAreExplained(t *testing.T) {
+	files, err := fs.Glob(stdlib.FS, "*.star")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		src, err := stdlib.FS.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(src), `"""`) {
+			t.Errorf("%s does not begin with what it is", file)
+		}
+		it := New(Config{})
+		defer it.Close()
+		if err := it.RunFile(background, "@stdlib//"+file); err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range it.Globals() {
+			if f, ok := v.(*star.Function); ok && !strings.HasPrefix(name, "_") && f.Doc() == "" {
+				t.Errorf("%s: %s has no doc string", file, name)
+			}
 		}
 	}
 }

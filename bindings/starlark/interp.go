@@ -15,6 +15,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"go.starlark.net/resolve"
@@ -45,6 +46,8 @@ type Config struct {
 	// temporary file beside it that takes its place at the end; if Open is given, scripts save nothing unless
 	// Save is given too.
 	Save func(name string, write func(w io.Writer) error) error
+
+	rotate func(name string, keep int) error // with Save by default only
 
 	// Dir is what "//" means in a load and what relative data paths are relative to. Default ".".
 	Dir string
@@ -88,10 +91,13 @@ type Interp struct {
 
 	stopped   atomic.Pointer[stop] // why the current run must end
 	firstStep uint64               // of the current run
+	work      atomic.Uint64        // steps of the current run that builtins did
 	onCancel  []cancelHook
 
 	env   *core.Env
 	paths *paths // not nil while check runs
+
+	saveGiven bool // Config.Save was
 }
 
 // threadLocal is the key under which a thread knows its Interp.
@@ -99,8 +105,10 @@ const threadLocal = "fucina.interp"
 
 // New returns an interpreter with the prelude and no globals.
 func New(cfg Config) *Interp {
-	if cfg.Save == nil && cfg.Open == nil {
-		cfg.Save = saveFile
+	saveGiven := cfg.Save != nil
+	if !saveGiven && cfg.Open == nil {
+		cfg.Save = func(name string, write func(w io.Writer) error) error { return saveFile(anywhere{}, name, write) }
+		cfg.rotate = rotateFile
 	}
 	if cfg.Open == nil {
 		cfg.Open = func(name string) (fs.File, error) { return os.Open(name) }
@@ -118,7 +126,7 @@ func New(cfg Config) *Interp {
 		cfg.MaxDepth = defaultMaxDepth
 	}
 	it := &Interp{
-		cfg:     cfg,
+		cfg: cfg, saveGiven: saveGiven,
 		names:   star.StringDict{},
 		globals: star.StringDict{},
 		sources: sources{},
@@ -130,6 +138,7 @@ func New(cfg Config) *Interp {
 		it.Predeclare(name, v)
 	}
 	maps.Copy(it.names, checks)
+	it.addBounds()
 	it.names[globalTable] = &globalsValue{vars: it.globals}
 	it.attach()
 	return it
@@ -198,6 +207,9 @@ func (it *Interp) RunSource(ctx context.Context, name string, src []byte) error 
 	return it.run(ctx, func() error { return it.execMain(name, string(src)) })
 }
 
+// byteOrderMark may begin a source, as in Python, and is no part of it.
+const byteOrderMark = "\ufeff"
+
 func (it *Interp) execMain(name, src string) error {
 	globals, err := it.exec(name, src)
 	maps.Copy(it.globals, globals)
@@ -210,6 +222,7 @@ func (it *Interp) exec(name, src string) (star.StringDict, error) {
 	it.loading = append(it.loading, name)
 	defer func() { it.loading = it.loading[:depth] }()
 
+	src = strings.TrimPrefix(src, byteOrderMark)
 	it.sources[name] = src
 	f, err := dialect.Parse(name, src, 0)
 	if err != nil {
@@ -231,6 +244,7 @@ func (it *Interp) exec(name, src string) (star.StringDict, error) {
 // interrupt stays. The name should differ from block to block, or errors would quote the wrong source.
 // Every error is an *Error.
 func (it *Interp) Eval(ctx context.Context, name, src string) (v star.Value, err error) {
+	src = strings.TrimPrefix(src, byteOrderMark)
 	err = it.run(ctx, func() error {
 		it.sources[name] = src
 		f, err := it.parseBlock(name, src)

@@ -201,3 +201,18 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 		}
 	}
 }
+
+// A byte order mark at the beginning is no part of a source, wherever it comes from.
+func TestByteOrderMark(t *testing.T) {
+	it := New(Config{})
+	defer it.Close()
+	if err := it.RunSource(background, "<stdin>", []byte("\ufeffx = 1\n")); err != nil {
+		t.Error(err)
+	}
+	if v, err := it.Eval(background, "<line>", "\ufeffx + 1"); err != nil || v.String() != "2" {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if err := it.RunSource(background, "<stdin>", []byte("x = \ufeff1\n")); err == nil {
+		t.Error("a mark in the middle was accepted")
+	}
+}

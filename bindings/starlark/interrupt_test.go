@@ -13,14 +13,9 @@ import (
 	star "go.starlark.net/starlark"
 )
 
-// A cancelled context stops what is running within 50 ms, whatever it is, and loses nothing: the
-// variables are there and the next line works. The best of three tries counts, because the machine may
-// be busy with something else.
-func TestInterrupts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("times out of the ordinary under the race detector")
-	}
-	for name, c := range map[string]struct{ setup, src string }{
+// longWork is what takes long, and what it needs before; dir is a folder for files.
+func longWork(dir string) map[string]struct{ setup, src string } {
+	return map[string]struct{ setup, src string }{
 		"a matmul of half a minute": {`x = ones(i=4096, k=4096)
 w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
 		"an inner product":       {`x = ones(k=1 << 24, i=20)`, `x.dot(x.rename(i="j"), "k")`},
@@ -37,8 +32,57 @@ text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
 text = "ba" * (1 << 22)`, "b.encode(text)"},
 		"a training": {`text = "".join([str(i * i) + " " for i in range(1 << 19)])`,
 			"bpe_train(text, 50000)"},
+		"repeated lists":     {`x = [1] * 1000`, "for y in range(1 << 20): y = x * 60000"},
+		"repeated text":      {"", "for y in range(1 << 20): y = 'ab' * 500000000"},
+		"added text":         {"x = 'x' * 250000000", "for y in range(1 << 20): y = x + x"},
+		"extended lists":     {"", "x = []\nx.extend(range(1 << 40))"},
+		"lists in place":     {"", "x = []\nx += range(1 << 40)"},
+		"a list of a range":  {"", "for y in range(1 << 20): list(range(100000000))"},
+		"a sort":             {"x = list(range(5000000))", "sorted(x, reverse=True)\nsorted(x, key=lambda i: -i)"},
+		"the greatest":       {"x = list(range(5000000))", "for y in range(1 << 20): max(x)"},
+		"the least by a key": {"x = list(range(5000000))", "for y in range(1 << 20): min(x, key=str)"},
+		"replaced text":      {"x = 'x' * 100000000", "for y in range(1 << 20): x.replace('x', 'yy')"},
+		"split text":         {"x = 'x ' * 50000000", "for y in range(1 << 20): x.split(' ')"},
+		"joined text":        {"x = ['x'] * 5000000", "for y in range(1 << 20): ','.join(x)"},
+		"encoding": {"x = [[1] * 5000000, {'a': [1] * 5000000}]",
+			"for y in range(1 << 20): json.encode(x)"},
+		"decoding":             {"x = '[' + '1,' * 50000000 + '1]'", "for y in range(1 << 20): json.decode(x)"},
+		"showing":              {"x = [[1] * 5000000]", "for y in range(1 << 20): str(x)"},
+		"an integer":           {"x = '9' * 30000000", "int(x)"},
+		"products of integers": {"x = pow(3, 300000)", "for y in range(1 << 30): x * x"},
+		"a scope":              {"x = [[i] for i in range(3000000)]", "for y in range(1 << 20): scope(lambda: 1)"},
+		"a wide window": {`x = ones(i=1 << 25)`,
+			"for y in range(1 << 20): x.max_pool(i=1 << 24, stride=1 << 24).free()"},
+		"a wide mean": {`x = ones(i=1 << 25)`,
+			"for y in range(1 << 20): x.avg_pool(i=1 << 24, stride=1 << 24).free()"},
+		"a recurrence": {`x = ones(i=1 << 25)`,
+			`for y in range(1 << 20): linear_recurrence(tensor(0.5), x, "i").free()`},
+		"a running sum":       {`x = ones(i=1 << 25)`, `for y in range(1 << 20): x.cumsum("i").free()`},
+		"a running product":   {`x = ones(i=1 << 25)`, `for y in range(1 << 20): x.cumprod("i").free()`},
+		"a long softmax":      {`x = ones(i=1 << 25)`, `for y in range(1 << 20): x.softmax("i").free()`},
+		"a long sort":         {`x = ones(i=1 << 23)`, `for y in range(1 << 20): x.sort("i")`},
+		"a long topk":         {`x = arange(1 << 23, "i")`, `for y in range(1 << 20): x.topk(1 << 22, "i")`},
+		"a search for places": {`x = zeros(i=1 << 25)`, `for y in range(1 << 20): x.nonzero()`},
+		"a selection": {`x = zeros(i=1 << 13, j=1 << 12); m = x.ne(0).order("j i")`,
+			`for y in range(1 << 20): x.masked_select(m)`},
+		"a tensor of a list": {`x = [1.5] * (1 << 24)`, `for y in range(1 << 20): tensor(x, "i").free()`},
+		"a tensor of ints":   {`x = [1] * (1 << 24)`, `for y in range(1 << 20): tensor(x, "i").free()`},
+		"saving": {`x = ones(i=1 << 25); path = "` + dir + `/x.npy"`,
+			"for y in range(1 << 20): save_npy(path, x)"},
+		"loading": {`path = "` + dir + `/x.npy"; save_npy(path, ones(i=1 << 25))`,
+			`for y in range(1 << 20): load_npy(path, "i").free()`},
 		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
-	} {
+	}
+}
+
+// A cancelled context stops what is running within 50 ms, whatever it is, and loses nothing: the
+// variables are there and the next line works. The best of three tries counts, because the machine may
+// be busy with something else.
+func TestInterrupts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("times out of the ordinary under the race detector")
+	}
+	for name, c := range longWork(filepath.ToSlash(t.TempDir())) {
 		t.Run(name, func(t *testing.T) {
 			it := New(Config{Stdout: io.Discard})
 			defer it.Close()

@@ -64,6 +64,7 @@ func (it *Interp) run(ctx context.Context, fn func() error) error {
 func (it *Interp) arm(ctx context.Context) (disarm func()) {
 	it.stopped.Store(nil)
 	it.firstStep = it.thread.Steps
+	it.work.Store(0)
 	it.poll(it.thread)
 
 	halt := func() { it.halt(&stop{msg: stopMessage(ctx), cause: ctx.Err()}) }
@@ -110,16 +111,24 @@ func (it *Interp) halt(why *stop) {
 func (it *Interp) poll(t *star.Thread) {
 	next := t.Steps + pollSteps
 	if limit := it.cfg.MaxSteps; limit > 0 {
-		if t.Steps >= it.firstStep+limit {
-			it.halt(&stop{msg: fmt.Sprintf("stopped after %d steps (limit --max-steps)", limit)})
+		end := it.firstStep + limit - min(limit, it.work.Load())
+		if t.Steps >= end {
+			it.halt(stepLimit(limit))
 		}
-		next = min(next, it.firstStep+limit)
+		next = min(next, max(end, t.Steps))
 	}
 	if t.CallStackDepth() > it.cfg.MaxDepth {
-		it.halt(&stop{msg: fmt.Sprintf("stopped: more than %d calls inside one another; does the recursion end?",
-			it.cfg.MaxDepth)})
+		it.halt(depthLimit(it.cfg.MaxDepth))
 	}
 	t.SetMaxExecutionSteps(next)
+}
+
+func stepLimit(limit uint64) *stop {
+	return &stop{msg: fmt.Sprintf("stopped after %d steps (limit --max-steps)", limit)}
+}
+
+func depthLimit(limit int) *stop {
+	return &stop{msg: fmt.Sprintf("stopped: more than %d calls inside one another; does the recursion end?", limit)}
 }
 
 // panicError is a Go panic that met one of the doors.
@@ -177,7 +186,12 @@ func guarded(b *star.Builtin) *star.Builtin {
 				}
 			}
 		}
-		if v, err = b.CallInternal(t, args, kwargs); err != nil && star.Universe.Has(name) {
+		if walks {
+			v, err = interpOf(t).walk(t, b, args, kwargs)
+		} else {
+			v, err = b.CallInternal(t, args, kwargs)
+		}
+		if err != nil && star.Universe.Has(name) {
 			err = forTensors(name, args, err)
 		}
 		return v, err

@@ -75,6 +75,75 @@ func TestMaxDepth(t *testing.T) {
 	}
 }
 
+// Builtins that call one another, without a step of the script between two of them, are calls inside one another.
+func TestDepthOfBuiltins(t *testing.T) {
+	for _, chain := range []string{"g = scoped(g)", "g = partial(scope, g)", "g = partial(catch, g)",
+		"g = partial(no_grad, g)",
+		"g = partial(check, g)", "g = partial(by_key, g)"} {
+		for _, n := range []int{150, 100_000} {
+			it := newTest(Config{MaxDepth: 200})
+			it.Predeclare("partial", star.NewBuiltin("partial", func(
+				_ *star.Thread, _ *star.Builtin, args star.Tuple, _ []star.Tuple,
+			) (star.Value, error) {
+				return star.NewBuiltin("part", func(
+					t *star.Thread, _ *star.Builtin, more star.Tuple, _ []star.Tuple,
+				) (star.Value, error) {
+					return args[0].(*star.Builtin).CallInternal(t, append(args[1:len(args):len(args)], more...), nil)
+				}), nil
+			}))
+			it.Predeclare("by_key", star.NewBuiltin("by_key", func(
+				t *star.Thread, _ *star.Builtin, args star.Tuple, _ []star.Tuple,
+			) (star.Value, error) {
+				key := star.Tuple{star.String("key"), args[0]}
+				return it.names["sorted"].(*star.Builtin).CallInternal(t, star.Tuple{star.Tuple{star.MakeInt(1)}},
+					[]star.Tuple{key})
+			}))
+			src := fmt.Sprintf("g = lambda *args: 1\nfor i in range(%d):\n    %s\ng()", n, chain)
+			err := it.RunSource(background, "<test>", []byte(src))
+			switch {
+			case n < 200 && err != nil:
+				t.Errorf("%s, %d times: %v", chain, n, err)
+			case n > 200 && (err == nil || !strings.Contains(err.Error(), "more than 200 calls inside one another")):
+				t.Errorf("%s, %d times: got %v", chain, n, err)
+			}
+		}
+	}
+}
+
+// A script cannot hide its work in builtins: a limit of a million steps ends it soon, whatever it calls.
+func TestWorkCountsAsSteps(t *testing.T) {
+	for name, src := range map[string]string{
+		"scopes in scopes": "def f(n): return scope(f, n - 1) if n else [scope(lambda: 1) for _ in range(1 << 20)]\n" +
+			"f(400)",
+		"scopes before a long list": "x = [None] * 1000000\nfor i in range(1 << 20): scope(lambda: 1)",
+		"turns before a long list":  "x = [None] * 1000000\nfor i in steps(1 << 20): pass",
+		"repeated lists":            "for i in range(1 << 20): y = [1] * 1000000",
+		"added lists":               "x = [1] * 1000000\nfor i in range(1 << 20): y = x + x",
+		"extended lists":            "x = []\nfor i in range(1 << 20): x += range(1 << 40)",
+		"repeated text":             "for i in range(1 << 20): y = 'x' * 100000000",
+		"replaced text":             "x = 'x' * 1000000\nfor i in range(1 << 20): y = x.replace('x', 'yy')",
+		"joined text":               "x = ['x'] * 1000000\nfor i in range(1 << 20): ''.join(x)",
+		"sorted":                    "x = list(range(1000000))\nfor i in range(1 << 20): sorted(x)",
+		"max":                       "x = list(range(1000000))\nfor i in range(1 << 20): max(x)",
+		"shown":                     "x = [1] * 1000000\nfor i in range(1 << 20): str(x)",
+		"formatted":                 "x = [1] * 1000000\nfor i in range(1 << 20): '%s' % x",
+		"encoded":                   "x = [1] * 1000000\nfor i in range(1 << 20): json.encode(x)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			it := New(Config{MaxSteps: 1_000_000, Stdout: io.Discard})
+			defer it.Close()
+			begin := time.Now()
+			err := it.RunSource(background, "<test>", []byte(src))
+			if err == nil || !strings.Contains(err.Error(), "stopped after 1000000 steps") {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for _, test := range []struct {
 		name, src string
@@ -196,5 +265,30 @@ func BenchmarkCalls(b *testing.B) {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+// What can never fit is said to be too large; nothing is to be freed for it, and it does have an end.
+func TestTooLarge(t *testing.T) {
+	for src, want := range map[string]string{
+		"ones(a=200000)": "ones: out of tensor memory: 781.2 KiB more on top of 0 bytes in use exceed the limit of " +
+			"97.7 KiB; make it in parts, or of a smaller dtype such as f16",
+		`arange(1 << 62, "seq")`: "arange: from 0 to 4.611686018427388e+18 in steps of 1 has 4.611686018427388e+18 " +
+			"elements, more than memory can hold; a larger step makes fewer",
+		"[1] * (1 << 40)":                  "a list of 16384.00 GiB is too large: the limit is 97.7 KiB",
+		"(1, 2) * 1000000":                 "a tuple of 30.5 MiB is too large: the limit is 97.7 KiB",
+		"'ab' * 1000000":                   "string of 1.9 MiB is too large: the limit is 97.7 KiB",
+		"b'ab' * 1000000":                  "bytes of 1.9 MiB is too large: the limit is 97.7 KiB",
+		"('a' * 60000) * 2":                "string of 117.2 KiB is too large: the limit is 97.7 KiB",
+		"'a' * 60000 + 'b' * 70000":        "string of 127.0 KiB is too large: the limit is 97.7 KiB",
+		"('a' * 60000).replace('a', 'bb')": "a string of 117.2 KiB is too large: the limit is 97.7 KiB",
+		"pow(3, 500000) * pow(3, 500000)":  "an integer at most 1048576; use floats",
+	} {
+		it := New(Config{MemLimit: 100000})
+		_, err := it.Eval(background, "<test>", src)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", src, err, want)
+		}
+		it.Close()
 	}
 }

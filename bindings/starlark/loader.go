@@ -137,7 +137,7 @@ func (it *Interp) readFile(name, said, begin string) (string, error) {
 	if err != nil {
 		return "", it.cannotOpen(name, said, err, begin)
 	}
-	return strings.TrimPrefix(string(src), "\ufeff"), nil
+	return string(src), nil
 }
 
 // notBuiltIn is the error of a file that no built-in root has; in a script names stand in quotes.

@@ -17,7 +17,9 @@ import (
 var (
 	_ star.Mapping   = Tensor{}
 	_ star.HasSetKey = Tensor{}
-	_ Refuser        = Tensor{}
+
+	_ star.HasSetField = Tensor{}
+	_ Refuser          = Tensor{}
 )
 
 // each is the list of x's parts along its first axis.
@@ -117,6 +119,18 @@ func (x Tensor) SetKey(k, _ star.Value) error {
 	}
 	return &core.Error{Op: "index", Msg: fmt.Sprintf("x[%s] = v does not name an axis of %s", brief(k), x.Shape()),
 		Hint: hint}
+}
+
+// SetField answers x.name = v: an error that says what to call.
+func (x Tensor) SetField(name string, _ star.Value) error {
+	e := &core.Error{Op: name, Msg: "a tensor's attributes are not assigned, got " + x.Shape()}
+	switch name {
+	case "grad":
+		e.Hint = "instead: x.zero_grad()"
+	case "requires_grad":
+		e.Hint = "instead: variable(x)"
+	}
+	return e
 }
 
 // noOperator answers an operator that tensors do not have; nil for Starlark to answer if y may.
@@ -295,6 +309,8 @@ func (x Tensor) habit(name string) (say, code string) {
 		return "all tensors are where they are needed", "x"
 	case "matmul", "mm", "bmm", "mv", "inner":
 		return "a product names the axis it sums over", "x.dot(w, x.axes[-1])"
+	case "backward":
+		return "the way back is a function", "backward(x)"
 	case "requires_grad_":
 		return "a variable is made, not marked", "variable(x)"
 	case "fill_", "zero_":

@@ -102,7 +102,7 @@ func TestSaveIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "x")
 	write := func(text string, end error) error {
-		return saveFile(name, func(w io.Writer) error {
+		return saveFile(anywhere{}, name, func(w io.Writer) error {
 			if _, err := io.WriteString(w, text); err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func TestSaveIsAtomic(t *testing.T) {
 	}
 	func() {
 		defer func() { recover() }()
-		saveFile(name, func(w io.Writer) error { panic("no") })
+		saveFile(anywhere{}, name, func(w io.Writer) error { panic("no") })
 	}()
 	text, err := os.ReadFile(name)
 	if files, _ := os.ReadDir(dir); string(text) != "old" || err != nil || len(files) != 1 {

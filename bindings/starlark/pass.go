@@ -237,6 +237,7 @@ func (p *pass) stmts(list []syntax.Stmt) []syntax.Stmt {
 			} else {
 				s.RHS = p.expr(s.RHS)
 			}
+			p.augmented(s)
 		case *syntax.DefStmt:
 			p.params(s.Params)
 			s.Body = p.stmts(s.Body)
@@ -306,6 +307,9 @@ func (p *pass) expr(e syntax.Expr) syntax.Expr {
 		p.exprs(e.Args)
 	case *syntax.DotExpr:
 		e.X = p.expr(e.X)
+		if slices.Contains(boundedMethods, e.Name.Name) {
+			e.X = hidden(".", e.Dot, e.X)
+		}
 	case *syntax.IndexExpr:
 		e.X = p.expr(e.X)
 		e.Y = p.expr(e.Y)
@@ -360,7 +364,12 @@ func (p *pass) binary(e *syntax.BinaryExpr, condition bool) syntax.Expr {
 	}
 	e.X = p.expr(e.X)
 	e.Y = p.expr(e.Y)
-	if !slices.Contains(comparisons, e.Op) || isLiteral(e.X) && isLiteral(e.Y) {
+	switch {
+	case makesMuch(e) && e.Op == syntax.PLUS: // one look at y costs less, and x alone is no more than there is
+		e.Y = hidden("+", e.OpPos, e.Y)
+		return e
+	case makesMuch(e):
+	case !slices.Contains(comparisons, e.Op), isLiteral(e.X) && isLiteral(e.Y):
 		return e
 	}
 	name := e.Op.String()
@@ -368,6 +377,44 @@ func (p *pass) binary(e *syntax.BinaryExpr, condition bool) syntax.Expr {
 		name = "if " + name
 	}
 	return hidden(name, e.OpPos, &syntax.TupleExpr{List: []syntax.Expr{e.X, e.Y}})
+}
+
+// makesMuch tells whether the operator may make a long text or list, or a large integer.
+func makesMuch(e *syntax.BinaryExpr) bool {
+	switch e.Op {
+	case syntax.STAR:
+		return !numeral(e.X, syntax.FLOAT) && !numeral(e.Y, syntax.FLOAT)
+	case syntax.PLUS:
+		return !numeral(e.X, syntax.FLOAT, syntax.INT) && !numeral(e.Y, syntax.FLOAT, syntax.INT)
+	case syntax.PERCENT:
+		return !numeral(e.X, syntax.FLOAT, syntax.INT) && !numeral(e.Y, syntax.FLOAT, syntax.INT)
+	}
+	return false
+}
+
+func numeral(e syntax.Expr, kinds ...syntax.Token) bool {
+	lit, ok := e.(*syntax.Literal)
+	return ok && slices.Contains(kinds, lit.Token)
+}
+
+// augmented rewrites s if it is x *= y and the like: into x = x * y, or where x is more than a name, so that y
+// bounds the work.
+func (p *pass) augmented(s *syntax.AssignStmt) {
+	op, ok := map[syntax.Token]syntax.Token{syntax.STAR_EQ: syntax.STAR, syntax.PERCENT_EQ: syntax.PERCENT}[s.Op]
+	switch {
+	case s.Op == syntax.PLUS_EQ:
+		if !numeral(s.RHS, syntax.INT, syntax.FLOAT) {
+			s.RHS = hidden("+=", s.OpPos, s.RHS)
+		}
+	case !ok || numeral(s.RHS, syntax.FLOAT):
+	default:
+		s.RHS = hidden("*=", s.OpPos, s.RHS)
+		if id, ok := s.LHS.(*syntax.Ident); ok {
+			x := &syntax.Ident{NamePos: id.NamePos, Name: id.Name}
+			s.RHS = hidden(op.String(), s.OpPos, &syntax.TupleExpr{List: []syntax.Expr{x, s.RHS.(*syntax.IndexExpr).Y}})
+			s.Op = syntax.EQ
+		}
+	}
 }
 
 // sequence rewrites e where its elements are asked for.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.starlark.net/lib/json"
 	starmath "go.starlark.net/lib/math"
 	"go.starlark.net/lib/time"
 	star "go.starlark.net/starlark"
@@ -20,23 +19,27 @@ import (
 
 // libraries are the modules of go.starlark.net scripts see.
 var libraries = star.StringDict{
-	"json": json.Module,
+	"json": jsonModule,
 	"math": starmath.Module,
 	"time": time.Module,
 }
 
 // builtins are the functions of the prelude that need no tensors.
 var builtins = star.StringDict{
-	"all":   star.NewBuiltin("all", allTrue),
-	"any":   star.NewBuiltin("any", anyTrue),
-	"bool":  star.NewBuiltin("bool", boolOf),
-	"catch": star.NewBuiltin("catch", catch),
-	"fmt":   star.NewBuiltin("fmt", formatText),
-	"pow":   star.NewBuiltin("pow", power),
-	"print": star.NewBuiltin("print", printLine),
-	"round": star.NewBuiltin("round", round),
-	"sum":   star.NewBuiltin("sum", sum),
-	"write": star.NewBuiltin("write", write),
+	"all":     star.NewBuiltin("all", allTrue),
+	"any":     star.NewBuiltin("any", anyTrue),
+	"bool":    star.NewBuiltin("bool", boolOf),
+	"catch":   star.NewBuiltin("catch", catch),
+	"fmt":     star.NewBuiltin("fmt", formatText),
+	"getattr": star.NewBuiltin("getattr", getAttr),
+	"pow":     star.NewBuiltin("pow", power),
+	"print":   star.NewBuiltin("print", printLine),
+	"repr":    star.NewBuiltin("repr", represent),
+	"round":   star.NewBuiltin("round", round),
+	"sorted":  star.NewBuiltin("sorted", sorted),
+	"str":     star.NewBuiltin("str", toText),
+	"sum":     star.NewBuiltin("sum", sum),
+	"write":   star.NewBuiltin("write", write),
 }
 
 // shared returns a function that is op where a tensor is among the arguments themselves, and b elsewhere.
@@ -52,7 +55,7 @@ func shared(op *opFunc, b *star.Builtin) *star.Builtin {
 	})
 }
 
-// text is v as print shows it: strings without quotes.
+// text is v as fmt shows it: strings without quotes.
 func text(v star.Value) string {
 	if s, ok := star.AsString(v); ok {
 		return s
@@ -66,15 +69,20 @@ func printLine(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err := star.UnpackArgs(b.Name(), nil, kwargs, "sep?", &sep, "end?", &end); err != nil {
 		return nil, err
 	}
+	it := interpOf(t)
 	var out strings.Builder
 	for i, arg := range args {
 		if i > 0 {
 			out.WriteString(sep)
 		}
-		out.WriteString(text(arg))
+		s, err := it.text(arg, false)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(s)
 	}
 	out.WriteString(end)
-	_, err := io.WriteString(interpOf(t).cfg.Stdout, out.String())
+	_, err := io.WriteString(it.cfg.Stdout, out.String())
 	return star.None, err
 }
 
@@ -83,9 +91,14 @@ func write(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	if err := star.UnpackArgs(b.Name(), nil, kwargs); err != nil {
 		return nil, err
 	}
-	w := interpOf(t).cfg.Stdout
+	it := interpOf(t)
+	w := it.cfg.Stdout
 	for _, arg := range args {
-		if _, err := io.WriteString(w, text(arg)); err != nil {
+		s, err := it.text(arg, false)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(w, s); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +114,7 @@ func catch(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	if len(args) == 0 {
 		return nil, errors.New("catch: got no function; use catch(fn, *args)")
 	}
-	v, err := star.Call(t, args[0], args[1:], kwargs)
+	v, err := interpOf(t).call(t, args[0], args[1:], kwargs)
 	var message star.Value = star.None
 	if err != nil {
 		it := interpOf(t)
@@ -179,7 +192,7 @@ func sum(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) 
 			return nil, why
 		}
 		var err error
-		if total, err = star.Binary(syntax.PLUS, total, x); err != nil {
+		if total, err = it.binary(syntax.PLUS, total, x); err != nil {
 			return nil, fmt.Errorf("sum: %w", err)
 		}
 	}

@@ -29,6 +29,15 @@ func scope(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 
 // inScope calls fn in a scope of its own.
 func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	roots := append([]star.Value{fn}, args...)
+	for _, kw := range kwargs {
+		roots = append(roots, kw[1])
+	}
+	return holding(t, roots, func() (star.Value, error) { return interpOf(t).call(t, fn, args, kwargs) })
+}
+
+// holding runs call in a scope of its own, which what can be reached from the result or the roots survives.
+func holding(t *star.Thread, roots []star.Value, call func() (star.Value, error)) (star.Value, error) {
 	it := interpOf(t)
 	s := it.env.Open()
 	over := false
@@ -37,20 +46,26 @@ func inScope(t *star.Thread, fn star.Value, args star.Tuple, kwargs []star.Tuple
 			s.Close()
 		}
 	}()
-	result, err := star.Call(t, fn, args, kwargs)
-	var reach reachable
-	reach.visit(result)
-	reach.visit(fn)
-	for _, arg := range args {
-		reach.visit(arg)
+	result, err := call()
+	if it.stopped.Load() != nil && s.Inner() {
+		over = true
+		s.Dissolve() // what lives on is settled once, at the end of the outermost scope
+		if err == nil {
+			err = it.spend(0)
+		}
+		return nil, err
 	}
-	for _, kw := range kwargs {
-		reach.visit(kw[1])
+	reach := it.reach(s)
+	reach.visit(result)
+	for _, v := range roots {
+		reach.visit(v)
 	}
 	reach.frames(t)
 	reach.globals(it)
 	over = true
-	s.Close(reach.tensors...)
+	if reach.end(s); err == nil {
+		err = reach.stopped
+	}
 	if err == nil {
 		err = reach.known("scope")
 	}
@@ -66,12 +81,49 @@ type reachable struct {
 	seen    map[any]bool // containers and functions, by identity
 	todo    []star.Value // a list rather than recursion: lists may be nested a million deep
 	unknown string
+
+	it      *Interp // whose steps the walk counts as; nil: nobody's
+	grace   int     // values it may still visit when the run has to stop
+	visited int
+	paid    int
+	stopped error // the walk was broken off
+}
+
+// graceValues is how many values the end of the outermost scope visits, although the run has to stop, so that what
+// was made inside is given back: a matter of some ten milliseconds.
+const graceValues = 1 << 20
+
+// reach is what finds the survivors of s.
+func (it *Interp) reach(s *core.Scope) reachable {
+	r := reachable{it: it}
+	if !s.Inner() {
+		r.grace = graceValues
+	}
+	return r
+}
+
+// pay counts what was visited as steps.
+func (r *reachable) pay() {
+	err := r.it.spend((r.visited - r.paid) / stepItems)
+	r.paid = r.visited
+	if err != nil && r.visited > r.grace && r.stopped == nil {
+		r.stopped = err
+	}
+}
+
+// end ends the scope. If it is not known what survives, all does, for the scope around or for the collector to end.
+func (r *reachable) end(s *core.Scope) {
+	if r.pay(); r.stopped != nil {
+		s.Dissolve()
+		return
+	}
+	s.Close(r.tensors...)
 }
 
 // visit follows v and all that it leads to.
 func (r *reachable) visit(v star.Value) {
 	r.todo = append(r.todo, v)
-	for len(r.todo) > 0 {
+	for len(r.todo) > 0 && r.stopped == nil {
 		last := len(r.todo) - 1
 		next := r.todo[last]
 		r.todo = r.todo[:last]
@@ -79,12 +131,25 @@ func (r *reachable) visit(v star.Value) {
 	}
 }
 
-func (r *reachable) push(v star.Value) { r.todo = append(r.todo, v) }
+// push notes a value to look at, unless it leads nowhere.
+func (r *reachable) push(v star.Value) {
+	if r.visited++; r.visited-r.paid >= pieceLen && r.it != nil {
+		r.pay()
+	}
+	switch v.(type) {
+	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
+		return
+	}
+	if r.stopped == nil {
+		r.todo = append(r.todo, v)
+	}
+}
 
 // frames visits the global variables of every function in progress.
 func (r *reachable) frames(t *star.Thread) {
 	modules := map[*star.Module]bool{}
 	for depth := range t.CallStackDepth() {
+		r.visited += stepItems / 4 // so that a scope deep inside counts as more steps than one that is not
 		fn, ok := t.DebugFrame(depth).Callable().(*star.Function)
 		if !ok || modules[fn.Module()] {
 			continue
@@ -156,21 +221,24 @@ func (r *reachable) look(v star.Value) {
 	case Tensor:
 		if r.enter(v.Tensor) {
 			r.tensors = append(r.tensors, v.Tensor)
+			r.hooks(v.Variable())
 		}
 	case star.Tuple:
-		for _, item := range v {
-			r.push(item)
+		for i := 0; i < len(v) && r.stopped == nil; i++ {
+			r.push(v[i])
 		}
 	case *star.List:
 		if r.enter(v) {
-			for item := range v.Elements() {
-				r.push(item)
+			for i := 0; i < v.Len() && r.stopped == nil; i++ {
+				r.push(v.Index(i))
 			}
 		}
 	case *star.Dict:
 		if r.enter(v) {
 			for _, value := range v.Entries() {
-				r.push(value)
+				if r.push(value); r.stopped != nil {
+					break
+				}
 			}
 		}
 	case *star.Function:
@@ -225,5 +293,17 @@ func (r *reachable) function(fn *star.Function) {
 	}
 	for i := range fn.NumParams() {
 		r.push(fn.ParamDefault(i))
+	}
+}
+
+// hooks follows the functions that backward calls for a variable.
+func (r *reachable) hooks(v *core.Variable) {
+	if v == nil {
+		return
+	}
+	for _, h := range v.Hooks {
+		if owner, ok := h.Owner.(star.Value); ok {
+			r.push(owner)
+		}
 	}
 }

@@ -117,28 +117,34 @@ type turns struct {
 // Next ends the turn in progress and begins the next one.
 func (s *turns) Next(v *star.Value) bool {
 	if s.open != nil {
-		var reach reachable
+		reach := s.it.reach(s.open)
 		reach.locals(s.it.thread)
 		reach.frames(s.it.thread)
 		reach.globals(s.it)
-		s.open.Close(reach.tensors...)
+		reach.end(s.open)
 		s.open = nil
+		if reach.stopped != nil {
+			return false
+		}
 		if err := reach.known("steps"); err != nil {
 			s.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false
 		}
 	}
 	if s.over != nil {
+		s.open = s.it.env.Open() // what is iterated may make tensors: they belong to the turn
 		if !s.over.Next(v) {
+			s.open.Dissolve()
+			s.open = nil
 			return false
 		}
-	} else {
-		if s.i >= s.n {
-			return false
-		}
-		*v = star.MakeInt(s.i)
-		s.i++
+		return true
 	}
+	if s.i >= s.n {
+		return false
+	}
+	*v = star.MakeInt(s.i)
+	s.i++
 	s.open = s.it.env.Open()
 	return true
 }

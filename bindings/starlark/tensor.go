@@ -153,36 +153,51 @@ func (x Tensor) AttrNames() []string {
 
 // properties are the attributes that are values.
 var properties = map[string]func(Tensor) (star.Value, error){
-	"axes": func(x Tensor) (star.Value, error) {
-		names := make(star.Tuple, x.Rank())
-		for i, n := range x.Axes().Names() {
-			names[i] = star.String(n)
-		}
-		return names, nil
-	},
-	"dtype":         func(x Tensor) (star.Value, error) { return star.String(x.DType().String()), nil },
+	"axes":          tensorAxes,
+	"dtype":         tensorDType,
 	"grad":          tensorGrad,
-	"requires_grad": func(x Tensor) (star.Value, error) { return star.Bool(x.Tracked()), nil },
-	"shape": func(x Tensor) (star.Value, error) {
-		sizes := star.NewDict(x.Rank())
-		for i, n := range x.Axes().Names() {
-			if err := sizes.SetKey(star.String(n), star.MakeInt(x.Sizes()[i])); err != nil {
-				return nil, err
-			}
+	"requires_grad": tensorRequiresGrad,
+	"shape":         tensorShape,
+}
+
+// tensorAxes is x.axes: the names of the axes, in order, as a tuple.
+func tensorAxes(x Tensor) (star.Value, error) {
+	names := make(star.Tuple, x.Rank())
+	for i, n := range x.Axes().Names() {
+		names[i] = star.String(n)
+	}
+	return names, nil
+}
+
+// tensorDType is x.dtype: the name of the type of the elements, such as "f32"; x.cast("f64") has another.
+func tensorDType(x Tensor) (star.Value, error) { return star.String(x.DType().String()), nil }
+
+// tensorRequiresGrad is x.requires_grad: whether x is a variable or was computed from one, so that backward and
+// grad reach it. variable(x) makes one.
+func tensorRequiresGrad(x Tensor) (star.Value, error) { return star.Bool(x.Tracked()), nil }
+
+// tensorShape is x.shape: the size of each axis, as a dict by name. x.size("a") is one of them.
+func tensorShape(x Tensor) (star.Value, error) {
+	sizes := star.NewDict(x.Rank())
+	for i, n := range x.Axes().Names() {
+		if err := sizes.SetKey(star.String(n), star.MakeInt(x.Sizes()[i])); err != nil {
+			return nil, err
 		}
-		return sizes, nil
-	},
+	}
+	return sizes, nil
 }
 
 // methods are the attributes that are functions but no operations of the table.
 var methods = map[string]*star.Builtin{
-	"detach":    star.NewBuiltin("detach", tensorDetach),
-	"free":      star.NewBuiltin("free", tensorFree),
-	"item":      star.NewBuiltin("item", tensorItem),
-	"size":      star.NewBuiltin("size", tensorSize),
-	"tolist":    star.NewBuiltin("tolist", tensorToList),
-	"unbind":    star.NewBuiltin("unbind", tensorUnbind),
-	"zero_grad": star.NewBuiltin("zero_grad", tensorZeroGrad),
+	"after_grad": star.NewBuiltin("after_grad", tensorAfterGrad),
+	"detach":     star.NewBuiltin("detach", tensorDetach),
+	"free":       star.NewBuiltin("free", tensorFree),
+	"item":       star.NewBuiltin("item", tensorItem),
+	"on_grad":    star.NewBuiltin("on_grad", tensorOnGrad),
+	"size":       star.NewBuiltin("size", tensorSize),
+	"tolist":     star.NewBuiltin("tolist", tensorToList),
+	"unbind":     star.NewBuiltin("unbind", tensorUnbind),
+	"zero_grad":  star.NewBuiltin("zero_grad", tensorZeroGrad),
 }
 
 // tensorFree is x.free(): gives the memory back at once. x may not be used afterwards.
@@ -317,6 +332,9 @@ func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Va
 		return nil, x.noOperator(op, y)
 	}
 	defer rescue(&err)
+	if w, ok := y.(*weighed); ok {
+		y = w.Value
+	}
 	other, err := operand(x.Env(), y)
 	if err != nil {
 		return nil, &core.Error{Op: info.Name, Msg: err.Error() + ", got " + x.Shape(),

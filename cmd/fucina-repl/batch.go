@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fucina-go/fucina/repl"
@@ -19,7 +21,7 @@ func (p *program) script() func(context.Context) error {
 	case p.hasCode:
 		return func(ctx context.Context) error { return p.interp.RunSource(ctx, "<command>", []byte(p.code)) }
 	case p.module != "":
-		return func(ctx context.Context) error { return p.interp.RunFile(ctx, "@stdlib//"+p.module+".star") }
+		return p.runModule
 	case p.file != "" && p.file != "-":
 		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
@@ -31,6 +33,31 @@ func (p *program) script() func(context.Context) error {
 			return p.interp.RunSource(ctx, "<stdin>", src)
 		}
 	}
+	return nil
+}
+
+// runModule runs a module of the standard library, and its main(args) if it has one. One that only defines functions
+// says which.
+func (p *program) runModule(ctx context.Context) error {
+	if err := p.interp.RunFile(ctx, "@stdlib//"+p.module+".star"); err != nil {
+		return err
+	}
+	if _, ok := p.interp.Globals()["main"]; ok {
+		_, err := p.interp.Eval(ctx, "<command>", "main(args)")
+		return err
+	}
+	if p.printed.Load() || p.interactive {
+		return nil
+	}
+	var names []string
+	for name := range p.interp.Globals() {
+		if !strings.HasPrefix(name, "_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	fmt.Printf("%s does nothing by itself; it defines %s\n", p.module, strings.Join(names, ", "))
+	fmt.Printf("use it in a script: load(\"@stdlib//%s.star\", \"%[1]s\")\n", p.module)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/fatih/color"
 	"golang.org/x/term"
@@ -36,6 +37,13 @@ type program struct {
 	interrupts chan os.Signal
 	stderr     io.Writer
 	colored    bool
+	printed    atomic.Bool // the script printed something
+}
+
+// Write writes what a script prints.
+func (p *program) Write(b []byte) (int, error) {
+	p.printed.Store(true)
+	return os.Stdout.Write(b)
 }
 
 func start() int {
@@ -50,7 +58,7 @@ func start() int {
 		p.stderr = color.Error // translates colours for old consoles
 	}
 	p.interp = starlark.New(starlark.Config{
-		Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
+		Stdout: p, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
 		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
 	})
 

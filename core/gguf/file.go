@@ -1,5 +1,5 @@
-// Package gguf reads GGUF files, the model files of ggml and llama.cpp: metadata and tensors, versions 2
-// and 3, little-endian, in one file or split over several.
+// Package gguf reads and writes GGUF files, the model files of ggml and llama.cpp: metadata and tensors, versions
+// 2 and 3, little-endian, in one file or, for reading, split over several.
 //
 // Here: the format. Not here: what keys and tensors mean (models/*), and decoding quantized blocks
 // (core/quant); a tensor is a name, a type, sizes and bytes.
@@ -21,7 +21,8 @@ import (
 )
 
 // File is an open model: one file or all parts of a split one. Its methods may be called from several
-// goroutines, Close excepted.
+// goroutines, Close excepted. A File that nobody can reach any more is closed: who reads bytes, strings or arrays of it
+// keeps it alive meanwhile.
 type File struct {
 	name     string
 	version  uint32
@@ -50,6 +51,7 @@ func Open(name string, open func(name string) (fs.File, error)) (*File, error) {
 		f.Close()
 		return nil, err
 	}
+	mem.Unmap(f, f.mappings)
 	return f, nil
 }
 

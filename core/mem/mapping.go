@@ -17,7 +17,8 @@ import (
 // unless debug.SetPanicOnFault is set on the reading goroutine: Guard sets it and turns the fault into an
 // error. A file that is rewritten in place shows its new bytes. (Windows refuses to truncate a mapped file.)
 //
-// A Mapping is never closed by the collector, since slices of Bytes do not keep it alive.
+// A Mapping is not closed by the collector, since slices of Bytes do not keep it alive; who hands the bytes out knows
+// what does, and attaches Unmap to that.
 type Mapping struct {
 	data   []byte
 	mapped bool // false: data is a copy in Go memory
@@ -101,8 +102,9 @@ func (m *Mapping) Close() error {
 // mappings are the address ranges of the process that are file mappings. Guard needs them to tell a file
 // that shrank from a pointer that went wrong.
 type mappings struct {
-	mu sync.Mutex
-	at map[uintptr]extent // by first address
+	mu        sync.Mutex
+	at        map[uintptr]extent // by first address
+	collectAt int                // files, at which a collection is due
 }
 
 type extent struct {
@@ -110,17 +112,47 @@ type extent struct {
 	file string
 }
 
-var live = mappings{at: map[uintptr]extent{}}
+var live = mappings{at: map[uintptr]extent{}, collectAt: calmMappings}
+
+// calmMappings is how many files may be mapped before a collection looks for those nobody can reach: a mapping is a
+// few bytes to the collector, but a system allows a process only so many (65,530 on Linux).
+const calmMappings = 128
 
 func (l *mappings) add(b []byte, file string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.at[uintptr(unsafe.Pointer(&b[0]))] = extent{uintptr(len(b)), file}
+	n := len(l.at)
+	crowded := n >= l.collectAt
+	if crowded {
+		l.collectAt = n + calmMappings
+	}
+	l.mu.Unlock()
+	if crowded {
+		runtime.GC() // the clean-ups follow soon; waiting for them is not needed
+	}
+}
+
+// Mapped is how many files the process has mapped.
+func Mapped() int {
+	live.mu.Lock()
+	defer live.mu.Unlock()
+	return len(live.at)
+}
+
+// Unmap closes mappings when owner, through which alone their bytes are reached, cannot be reached any more. Whoever
+// reads the bytes must keep owner alive until then: runtime.KeepAlive. A mapping may be closed before.
+func Unmap[T any](owner *T, files []*Mapping) {
+	runtime.AddCleanup(owner, func(files []*Mapping) {
+		for _, m := range files {
+			m.Close() // an error would be the system's, and there is nobody to tell
+		}
+	}, files)
 }
 
 func (l *mappings) remove(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.collectAt = max(calmMappings, min(l.collectAt, len(l.at)+calmMappings))
 	delete(l.at, uintptr(unsafe.Pointer(&b[0])))
 }
 

@@ -29,6 +29,7 @@ type Control struct {
 	Workers int
 
 	stop atomic.Bool
+	held atomic.Int32
 }
 
 // Stop makes every running and every later Split with this Control return
@@ -39,8 +40,14 @@ func (c *Control) Stop() { c.stop.Store(true) }
 // Reset undoes Stop.
 func (c *Control) Reset() { c.stop.Store(false) }
 
-// Stopped reports whether Stop was called since the last Reset.
-func (c *Control) Stopped() bool { return c != nil && c.stop.Load() }
+// Stopped reports whether Stop was called since the last Reset, and nothing holds it.
+func (c *Control) Stopped() bool { return c != nil && c.stop.Load() && c.held.Load() == 0 }
+
+// Hold puts off what Stop does until release is called: for work that must not end halfway. Holds may nest.
+func (c *Control) Hold() (release func()) {
+	c.held.Add(1)
+	return func() { c.held.Add(-1) }
+}
 
 var shared = sync.OnceValue(func() *set { return newSet(runtime.GOMAXPROCS(0)) })
 

@@ -353,3 +353,20 @@ func BenchmarkInline(b *testing.B) {
 		Split(nil, 1, 1, func(lo, hi int) {})
 	}
 }
+
+// A stop that comes while it is held takes effect when it is let go.
+func TestHold(t *testing.T) {
+	ctl := &Control{Workers: 2}
+	release := ctl.Hold()
+	inner := ctl.Hold()
+	ctl.Stop()
+	inner()
+	var ran atomic.Int32
+	if !Split(ctl, 100, 1, func(lo, hi int) { ran.Add(1) }) || ran.Load() != 100 {
+		t.Errorf("%d of 100 chunks ran while a stop was held", ran.Load())
+	}
+	release()
+	if Split(ctl, 100, 1, func(lo, hi int) {}) {
+		t.Error("the stop was lost")
+	}
+}

@@ -157,11 +157,33 @@ case('attention(a, b, c, mask=d.ne(0))', lambda q,k,v,m: attend(q,k,v,m,causal=T
 case('attention(a, b, c, softcap=1.5, scale=0.8)', lambda q,k,v: attend(q,k,v,causal=True,scale=0.8,cap=1.5), **qkv(4, 4))
 case('attention(a, b, c, start=1, window=2)', lambda q,k,v: attend(q,k,v,causal=True,start=1,window=2), **qkv(3, 6, dv=3))
 case('attention(a, b, c)', lambda q,k,v: attend(q[None,None],k[None,None],v[None,None],causal=True)[0,0], a=(R(3,4),"row head_dim"), b=(R(5,4),"key_seq head_dim"), c=(R(5,2),"key_seq value"))
+# choices: scatter with a reduction, places of the greatest, tables of cosines and sines, initial elements
+AT = T(2,0,2,1, 3,3,0,3).reshape(2,4)
+def reduced(how): return lambda a, b, c: a.scatter_reduce(1, b, c, how, include_self=True)
+for ours, how in [("add", "sum"), ("mul", "prod"), ("max", "amax"), ("min", "amin")]:
+    case('a.scatter(b, c, "col", reduce="%s")' % ours, reduced(how), a=(R(2,4),"row col"), b=(AT,"row choice"), c=(R(2,4),"row choice"))
+case('a.scatter(b, c, "col", reduce="mul")', reduced("prod"), a=(R(2,4),"row col"), b=(AT,"row choice"), c=(torch.tensor([[0.,2,3,4],[0,0,5,6]]),"row choice"))
+case('a.scatter(b, c, "col", reduce="max")', reduced("amax"), a=(torch.tensor([[1.,2,3,4],[0,0,0,0]]),"row col"), b=(AT,"row choice"), c=(torch.tensor([[3.,1,3,2],[1,1,0,1]]),"row choice"))
+case('a.max_pool(y=3, x=2, stride={"y": 2, "x": 1}, padding=1, return_indices=True)[1]', lambda a: F.max_pool2d(a, (3,2), stride=(2,1), padding=1, return_indices=True)[1], a=(R(1,2,6,5),"batch channel y x"))
+case('a.max_pool(x=3, dilation=2, stride=1, return_indices=True)[0]', lambda a: F.max_pool1d(a, 3, dilation=2, stride=1), a=(R(1,2,8),"batch channel x"))
+case('a.avg_pool(x=3, dilation=2, stride=1, padding=1)', lambda a: F.pad(a, (1,1)).unfold(2, 5, 1)[..., ::2].mean(-1), a=(R(1,2,8),"batch channel x"))
+def turn(x, c, s):
+    p, q = x.chunk(2, -1)
+    return torch.cat([p*c - q*s, p*s + q*c], -1)
+case('rope(a, cos=b, sin=c, style="half")', lambda a, b, c: turn(a, b[:,None], c[:,None]), a=(R(3,2,4),"row head head_dim"), b=(R(3,2),"row pair"), c=(R(3,2),"row pair"))
+def turn2(x, c, s):
+    p, q = x[..., :4:2], x[..., 1:4:2]
+    return torch.cat([torch.stack([p*c - q*s, p*s + q*c], -1).flatten(-2), x[..., 4:]], -1)
+case('rope(a, cos=b, sin=c)', turn2, a=(R(3,5),"row head_dim"), b=(R(2),"pair"), c=(R(2),"pair"))
+case('a.max("col", initial=0.5)', lambda a: torch.cat([a, torch.full((3,1), 0.5)], 1).amax(1), a=(R(3,2),"row col"))
+case('a.min("col", initial=b)', lambda a, b: torch.minimum(a.amin(1), b), a=(R(4,2),"row col"), b=(torch.tensor(-0.4),""))
 
 def write(name, keep):
     with open(name, "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases if keep(c)) + "\n]\n")
-def windows(c): return "conv" in c["expr"] or "pool" in c["expr"]
+def choices(c): return any(word in c["expr"] for word in ("a.scatter", "return_indices", "a.avg_pool(x=3, dilation", "cos=", "a.max(", "a.min("))
+def windows(c): return not choices(c) and ("conv" in c["expr"] or "pool" in c["expr"])
+write("choices.json", choices)
 write("windows.json", windows)
-write("nets.json", lambda c: not windows(c))
+write("nets.json", lambda c: not windows(c) and not choices(c))
 print(len(cases))

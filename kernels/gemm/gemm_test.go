@@ -253,3 +253,32 @@ func BenchmarkPack(b *testing.B) {
 		}
 	}
 }
+
+func TestTranspose(t *testing.T) {
+	t.Run("float32", testTranspose[float32])
+	t.Run("float64", testTranspose[float64])
+}
+
+func testTranspose[T num.Float](t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, rows := range []int{0, 1, 15, 16, 17, 255, 257} {
+		for _, cols := range []int{0, 1, 7, 16, 33} {
+			src := matrix[T](r, cols, rows, rows+3)
+			const guard = 777
+			dst := make([]T, rows*(cols+2)+1)
+			for i := range dst {
+				dst[i] = guard
+			}
+			Transpose(dst, src, rows, cols, cols+2, rows+3)
+			for i, v := range dst {
+				want := T(guard)
+				if r, c := i/(cols+2), i%(cols+2); r < rows && c < cols {
+					want = src[c*(rows+3)+r]
+				}
+				if v != want {
+					t.Fatalf("%d×%d: element %d is %v, want %v", rows, cols, i, v, want)
+				}
+			}
+		}
+	}
+}

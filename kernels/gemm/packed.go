@@ -63,3 +63,23 @@ func plainPacked[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool)
 		}
 	}
 }
+
+// Transpose sets dst[i·ldd + j] to src[j·lds + i], for i below rows and j below cols.
+func Transpose[T num.Float](dst, src []T, rows, cols, ldd, lds int) {
+	const deep = 256
+	var panel [deep * Width]T
+	for j := 0; j < cols; j += Width {
+		w := min(Width, cols-j)
+		for i := 0; i < rows; i += deep {
+			d := min(deep, rows-i)
+			packColumns(panel[:], src[j*lds+i:], w, d, lds, 0)
+			for r := range d {
+				if to := dst[(i+r)*ldd+j:]; w == Width {
+					*(*[Width]T)(to) = *(*[Width]T)(panel[r*Width:])
+				} else {
+					copy(to[:w], panel[r*Width:])
+				}
+			}
+		}
+	}
+}

@@ -12,6 +12,13 @@ const lanes = 16
 // do not grow with the run.
 const Block = 1 << 14
 
+// Lanes is a sum in progress, for rows that are added up in pieces: of which all but the last must be multiples of 16
+// long. The bits are those of the row in one piece.
+type Lanes[T Float] [lanes]T
+
+// Fold is the sum. The lanes are of no use afterwards.
+func (l *Lanes[T]) Fold() T { return fold((*[lanes]T)(l)) }
+
 // fold adds the lanes up.
 func fold[T Float](l *[lanes]T) T {
 	s0, s1, s2, s3 := l[0]+l[8], l[1]+l[9], l[2]+l[10], l[3]+l[11]

@@ -11,8 +11,14 @@ func SoftmaxRow[T Float](y, x []T) {
 
 // ExpSum sets y[i] to exp(x[i] - m) and returns the Sum of y.
 func ExpSum[T Float](y, x []T, m T) T {
+	var l Lanes[T]
+	l.AddExp(y, x, m)
+	return l.Fold()
+}
+
+// AddExp sets y[i] to exp(x[i] - m) and adds these.
+func (l *Lanes[T]) AddExp(y, x []T, m T) {
 	y = y[:len(x)]
-	var l [lanes]T
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
@@ -29,7 +35,6 @@ func ExpSum[T Float](y, x []T, m T) T {
 	for i, v := range y {
 		l[i%lanes] += v
 	}
-	return fold(&l)
 }
 
 // RMSNormRow sets y[i] to x[i]·r·w[i], multiplied from the left, and returns
@@ -67,6 +72,12 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 	n := T(len(x))
 	mean = Sum(x) / n
 	r = 1 / T(math.Sqrt(float64(Squares(x, mean)/n+eps)))
+	scaleLayer(y, x, w, b, mean, r)
+	return mean, r
+}
+
+// scaleLayer sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the left and the last product fused.
+func scaleLayer[T Float](y, x, w, b []T, mean, r T) {
 	i := 0
 	if simd(len(x)) {
 		i = whole(len(x))
@@ -79,5 +90,4 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 	for ; i < len(x); i++ {
 		y[i] = FMA(T((x[i]-mean)*r), w[i], b[i])
 	}
-	return mean, r
 }

@@ -12,7 +12,9 @@ import (
 //go:generate go run ../internal/gen ..
 
 // simd reports whether a run of n elements goes to the assembly.
-func simd(n int) bool { return hasSIMD && n >= lanes && cpu.Current() != cpu.Generic }
+func simd(n int) bool { return n >= lanes && vectors() }
+
+func vectors() bool { return hasSIMD && cpu.Current() != cpu.Generic }
 
 // f32 and f64 are the start of a slice that is known to have that type.
 func f32[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
@@ -54,14 +56,17 @@ const (
 // unary computes y = op(x) as far as the assembly goes and returns how many
 // elements it has done.
 func unary[T Float](o op, y, x []T) int {
-	if !simd(len(x)) {
+	if !vectors() {
 		return 0
 	}
 	n := whole(len(x))
-	if wide[T]() {
+	if n > 0 && wide[T]() {
 		return unary64(o, f64(y), f64(x), n)
 	}
-	if n = unary32(o, f32(y), f32(x), n); o > opSqrt && n < len(x) {
+	if n > 0 {
+		n = unary32(o, f32(y), f32(x), n)
+	}
+	if o > opSqrt && n < len(x) && !wide[T]() {
 		// The rest costs less in one group with some idle lanes than one by one.
 		var in, out [lanes]T
 		copy(in[:], x[n:])

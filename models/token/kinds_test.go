@@ -190,8 +190,10 @@ func TestUnknownCharactersCost(t *testing.T) {
 	for score, want := range map[float32][]int32{-13: {2}, -16: {1, 0}} {
 		// "ab" as one token costs score; as "a" and an unknown "b", -1 and -10 beneath the least score of -4.
 		types := []int32{2, 1, 5, 1}
-		tk, err := fromEntries(t, entry{"tokenizer.ggml.model", "t5"}, entry{"tokenizer.ggml.unknown_token_id", uint32(0)},
-			entry{"tokenizer.ggml.tokens", []string{"<unk>", "a", "ab", "x"}}, entry{"tokenizer.ggml.token_type", types},
+		tk, err := fromEntries(t, entry{"tokenizer.ggml.model", "t5"},
+			entry{"tokenizer.ggml.unknown_token_id", uint32(0)},
+			entry{"tokenizer.ggml.tokens", []string{"<unk>", "a", "ab", "x"}},
+			entry{"tokenizer.ggml.token_type", types},
 			entry{"tokenizer.ggml.scores", []float32{0, -1, score, -4}})
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ package token
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/fucina-go/fucina/core/gguf"
@@ -87,6 +88,7 @@ func configOf(options []Option) (c config) {
 // family, a pre-tokenizer that is not known, a key that is missing or of the wrong type, arrays of different lengths,
 // a token listed twice, an id outside the vocabulary.
 func New(f *gguf.File, options ...Option) (*Tokenizer, error) {
+	defer runtime.KeepAlive(f) // it is read through slices that do not
 	model, err := f.String("tokenizer.ggml.model")
 	if err != nil {
 		return nil, fmt.Errorf("token: %w", err)

@@ -1,0 +1,49 @@
+package gguf
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/fucina-go/fucina/core/mem"
+)
+
+// Files that nobody closes are unmapped when nobody can reach them: a program may open a model again and again.
+func TestUnreachableFilesAreUnmapped(t *testing.T) {
+	data, err := os.ReadFile("../../examples/data/stories260K.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "model.gguf")
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before, most := mem.Mapped(), 0
+	for range 1000 {
+		f, err := Open(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.String("general.architecture"); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, mem.Mapped()-before)
+		runtime.KeepAlive(f)
+	}
+	if most > 600 {
+		t.Errorf("%d files were mapped at once", most)
+	}
+	left := most
+	for range 50 { // clean-ups run after a collection, not in it
+		runtime.GC()
+		if left = mem.Mapped() - before; left <= 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left > 0 {
+		t.Errorf("%d files are still mapped", left)
+	}
+}

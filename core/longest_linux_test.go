@@ -1,0 +1,96 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var longest = flag.Bool("longest", false, "show how long the longest chunks take")
+
+// TestLongestChunk measures what Split hands out when the samples of every operation are large: an interrupt waits for
+// a chunk to end, or to pause. What counts is the time of the thread, so that others at work on the machine do not. The
+// aim is 200 µs; -longest shows the figures.
+func TestLongestChunk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("times mean nothing under the race detector")
+	}
+	const bound = 10 * time.Millisecond
+	defer func(old []int) { lengths, timed, paused = old, nil, nil }(lengths)
+	lengths = []int{1, 100_000}
+	var most time.Duration
+	runtime.LockOSThread() // one worker: everything runs here
+	defer runtime.UnlockOSThread()
+	var begin time.Duration
+	paused = func() {
+		now := threadTime(t)
+		most, begin = max(most, now-begin), now
+	}
+	timed = func(_ *Ctx, f func(lo, hi int)) func(lo, hi int) {
+		return func(lo, hi int) {
+			begin = threadTime(t)
+			f(lo, hi)
+			most = max(most, threadTime(t)-begin)
+		}
+	}
+	type figure struct {
+		name string
+		took time.Duration
+	}
+	var figures []figure
+	for _, info := range All() {
+		f := figure{name: info.Name}
+		for _, s := range subjects(info) {
+			if s.size() < 100_000 {
+				continue
+			}
+			s.env.Control.Workers = 1
+			best := time.Hour // of some runs: others may be at work on the machine
+			for range 5 {
+				most = 0
+				outs, err := s.outputs(s.args)
+				if err != nil {
+					t.Errorf("%s: %v", info.Name, err)
+					break
+				}
+				s.release(outs)
+				best = min(best, most)
+			}
+			f.took = max(f.took, best)
+		}
+		figures = append(figures, f)
+		if f.took > bound {
+			t.Errorf("%s: a chunk takes %v, want at most %v", f.name, f.took, bound)
+		}
+	}
+	if *longest {
+		slices.SortFunc(figures, func(a, b figure) int { return int(b.took - a.took) })
+		for _, f := range figures {
+			fmt.Printf("%10v  %s\n", f.took.Round(time.Microsecond), f.name)
+		}
+	}
+}
+
+// threadTime is how long the thread has run.
+func threadTime(t *testing.T) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// size is the elements of the largest operand.
+func (s *subject) size() (n int) {
+	for _, x := range s.args {
+		if x != nil {
+			n = max(n, x.Len())
+		}
+	}
+	return n
+}
