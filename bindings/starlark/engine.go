@@ -22,6 +22,7 @@ func (it *Interp) attach() {
 	it.Predeclare("batches", star.NewBuiltin("batches", batches))
 	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
+	it.Predeclare("bpe_train", star.NewBuiltin("bpe_train", trainBPE))
 	it.Predeclare("clip_grad_norm", star.NewBuiltin("clip_grad_norm", clipGradNorm))
 	it.Predeclare("clip_grad_value", star.NewBuiltin("clip_grad_value", clipGradValue))
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
@@ -55,6 +56,7 @@ func (it *Interp) attach() {
 	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
 	it.Predeclare("scope", star.NewBuiltin("scope", scope))
+	it.Predeclare("tokenizer", star.NewBuiltin("tokenizer", openTokenizer))
 	it.Predeclare("variable", star.NewBuiltin("variable", variable))
 }
 

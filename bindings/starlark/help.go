@@ -115,7 +115,7 @@ func (it *Interp) overview() string {
 			switch {
 			case core.Lookup(name) != nil: // of Starlark, and an operation on tensors
 				ops, functions = append(ops, name), append(functions, name)
-			case name == "load_model":
+			case name == "load_model", name == "tokenizer", name == "bpe_train":
 				models = append(models, name)
 			default:
 				functions = append(functions, name)
@@ -124,6 +124,9 @@ func (it *Interp) overview() string {
 	}
 	for name := range modelMethods {
 		models = append(models, "m."+name)
+	}
+	for name := range tokenizerMethods {
+		models = append(models, "t."+name)
 	}
 	attributes := slices.Concat(slices.Collect(maps.Keys(properties)), slices.Collect(maps.Keys(methods)))
 	var b strings.Builder
@@ -210,6 +213,7 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
+	fmt.Sprintf("%T", (*Tokenizer)(nil)):  "t",
 	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
 	fmt.Sprintf("%T", (*batchesOf)(nil)):  "d",
 	fmt.Sprintf("%T", (*optimizer)(nil)):  "o",

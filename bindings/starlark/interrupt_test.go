@@ -27,6 +27,12 @@ w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
 		"an endless loop": {"", "while True:\n    pass"},
 		"a generation": {`m = load_model("` + stories + `")`,
 			"for _ in range(1000):\n    list(m.generate(\"Once\", max_tokens=500))"},
+		"an encoding": {`m = load_model("` + stories + `")
+text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
+		"an encoding of one word": {`b = bpe_train("ab" * 5000, 300)
+text = "ba" * (1 << 22)`, "b.encode(text)"},
+		"a training": {`text = "".join([str(i * i) + " " for i in range(1 << 19)])`,
+			"bpe_train(text, 50000)"},
 		"repeated lists":     {`x = [1] * 1000`, "for y in range(1 << 20): y = x * 60000"},
 		"repeated text":      {"", "for y in range(1 << 20): y = 'ab' * 500000000"},
 		"added text":         {"x = 'x' * 250000000", "for y in range(1 << 20): y = x + x"},

@@ -23,22 +23,28 @@ const modelsRoot = "@models//"
 // a GGUF file. It may be used by any interpreter once the module that loaded it is frozen.
 type Model struct {
 	name   string
-	tokens *token.Tokenizer
+	tokens *Tokenizer
 	layers int
 	m      star.Value   // what the family's load_weights returned
 	ropes  []star.Tuple // settings of rope, as keywords
 	fns    map[string]star.Callable
 }
 
-// loadModel is load_model(path): the language model in a GGUF file; m.generate(prompt) continues a text.
+// loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
+// names the pre-tokenizer, such as "qwen2", if the file names one that is not known.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path); err != nil {
+	var pre star.Value = star.None
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
-	m, err := it.openModel(path)
+	options, err := preOption(b.Name(), path, pre)
+	if err != nil {
+		return nil, err
+	}
+	m, err := it.openModel(path, options)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}
@@ -48,12 +54,12 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return m, nil
 }
 
-func (it *Interp) openModel(path string) (*Model, error) {
+func (it *Interp) openModel(path string, options []token.Option) (*Model, error) {
 	w, err := models.Open(it.env, it.ResolvePath(path), it.cfg.Open)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := token.New(w.File)
+	tokens, err := token.New(w.File, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +67,7 @@ func (it *Interp) openModel(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: tokens, fns: map[string]star.Callable{}}
+	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, fns: map[string]star.Callable{}}
 	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
 		fn, ok := family[name].(star.Callable)
 		if !ok {
@@ -128,7 +134,7 @@ var modelMethods = map[string]*star.Builtin{
 	"tokenize":   star.NewBuiltin("tokenize", modelTokenize),
 }
 
-// Attr is a method by name, or what the family's load_weights made.
+// Attr is a method by name, the tokenizer, or what the family's load_weights made.
 func (m *Model) Attr(name string) (star.Value, error) {
 	if b, ok := modelMethods[name]; ok {
 		return b.BindReceiver(m), nil
@@ -139,40 +145,40 @@ func (m *Model) Attr(name string) (star.Value, error) {
 	if name == "vocab" {
 		return star.MakeInt(m.tokens.Len()), nil
 	}
+	if name == "tokenizer" {
+		return m.tokens, nil
+	}
 	return nil, nil
 }
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"detokenize", "generate", "logits", "tokenize", "vocab", "weights"}
+	return []string{"detokenize", "generate", "logits", "tokenize", "tokenizer", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added
-// where the model wants them.
-func modelTokenize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+// where the model wants them. m.tokenizer can do more.
+func modelTokenize(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var text string
 	special := true
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "text", &text, "special?", &special); err != nil {
 		return nil, err
 	}
-	ids := b.Receiver().(*Model).encode(text, special)
-	items := make([]star.Value, len(ids))
-	for i, id := range ids {
-		items[i] = star.MakeInt(int(id))
-	}
-	return star.NewList(items), nil
-}
-
-func (m *Model) encode(text string, special bool) []int32 {
+	mode := token.Plain
 	if special {
-		return m.tokens.Encode(text, token.AddSpecial)
+		mode = token.AddSpecial
 	}
-	return m.tokens.Encode(text, token.Plain)
+	ids, err := b.Receiver().(*Model).tokens.EncodeUntil(text, mode, interpOf(t).stopper(b.Name()))
+	if err != nil {
+		return nil, err
+	}
+	return idList(ids), nil
 }
 
 // modelDetokenize is m.detokenize(ids): the text of ids.
-func modelDetokenize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	var list star.Iterable
+func modelDetokenize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var list star.Value
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "ids", &list); err != nil {
 		return nil, err
 	}
@@ -181,18 +187,9 @@ func modelDetokenize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 	return star.String(m.tokens.Decode(ids)), err
 }
 
-// ids is a list of token ids, each inside the vocabulary.
-func (m *Model) ids(op string, list star.Iterable) ([]int32, error) {
-	var ids []int32
-	for item := range star.Elements(list) {
-		id, err := star.AsInt32(item)
-		if err != nil || id < 0 || id >= m.tokens.Len() {
-			return nil, &core.Error{Op: op, Msg: fmt.Sprintf("got %s among the token ids", item),
-				Hint: fmt.Sprintf("ids are 0 … %d, as in: m.%s([1, 2])", m.tokens.Len()-1, op)}
-		}
-		ids = append(ids, int32(id))
-	}
-	return ids, nil
+// ids is a list or a tensor of token ids, each inside the vocabulary.
+func (m *Model) ids(op string, list star.Value) ([]int32, error) {
+	return m.tokens.ids(op, fmt.Sprintf("m.%s([1, 2])", op), list)
 }
 
 // prompt is a text or a list of ids.
@@ -201,8 +198,8 @@ func (m *Model) prompt(op string, v star.Value) ([]int32, error) {
 	var err error
 	switch v := v.(type) {
 	case star.String:
-		ids = m.encode(string(v), true)
-	case star.Iterable:
+		ids = m.tokens.Encode(string(v), token.AddSpecial)
+	case star.Iterable, Tensor:
 		ids, err = m.ids(op, v)
 	default:
 		return nil, &core.Error{Op: op, Msg: "prompt: got " + v.Type() + ", want a text or a list of token ids",

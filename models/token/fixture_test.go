@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +18,7 @@ import (
 	"github.com/fucina-go/fucina/core/gguf"
 )
 
-// entry is one key of a GGUF file: a string, bool, int32, uint32, []string, []float32 or []int32.
+// entry is one key of a GGUF file: a string, bool, int32, uint32, []string, []float32, []byte or []int32.
 type entry struct {
 	key   string
 	value any
@@ -63,6 +65,11 @@ func writeGGUF(path string, entries []entry) error {
 		case []float32:
 			put(gguf.KindArray)
 			put(gguf.KindF32)
+			put(uint64(len(v)))
+			put(v)
+		case []byte:
+			put(gguf.KindArray)
+			put(gguf.KindU8)
 			put(uint64(len(v)))
 			put(v)
 		case []int32:
@@ -236,3 +243,7 @@ func gunzip(t testing.TB, path string) []byte {
 	}
 	return data
 }
+
+func floatBits(f float32) uint32 { return math.Float32bits(f) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -37,10 +37,20 @@ func (m *matcher) find(v *vocab, text string) (at int, id int32) {
 	return len(text), -1
 }
 
-// longest returns the longest token that text begins with, -1 if there is none. It narrows the sorted ids byte by
-// byte to those that share text's beginning; one that ends there sorts before those that go on.
+// longest returns the longest token that text begins with, -1 if there is none.
 func (m *matcher) longest(v *vocab, text string) int32 {
-	best, ids := int32(-1), m.ids
+	best := int32(-1)
+	m.each(v, text, func(id int32, _ int) { best = id })
+	return best
+}
+
+// each calls yield for every token that text begins with, and its size, the shortest first. It narrows the sorted ids
+// byte by byte to those that share text's beginning; one that ends there sorts before those that go on.
+func (m *matcher) each(v *vocab, text string, yield func(id int32, size int)) {
+	if text == "" || !m.first[text[0]] {
+		return
+	}
+	ids := m.ids
 	for n := range len(text) {
 		from := sort.Search(len(ids), func(i int) bool { return v.bytes(ids[i])[n] >= text[n] })
 		ids = ids[from:]
@@ -49,8 +59,8 @@ func (m *matcher) longest(v *vocab, text string) int32 {
 			break
 		}
 		if len(v.bytes(ids[0])) == n+1 {
-			best, ids = ids[0], ids[1:]
+			yield(ids[0], n+1)
+			ids = ids[1:]
 		}
 	}
-	return best
 }

@@ -11,10 +11,28 @@ import (
 
 // specials are the tokens that metadata gives a role, -1 where there is none, and what goes around a text.
 type specials struct {
-	bos, eos, unk, eot, eom, pad int32
-	addBOS, addEOS               bool
-	addSpace                     bool // in front of text that begins the input or follows a special token
+	bos, eos, unk, eot, eom, pad, sep int32
+	addBOS, addEOS                    bool
+	addSpace                          bool    // in front of text that begins the input or follows a special token
+	before, after                     []int32 // what AddSpecial puts around a text
 }
+
+// noRoles is a vocabulary without special tokens.
+var noRoles = specials{bos: -1, eos: -1, unk: -1, eot: -1, eom: -1, pad: -1, sep: -1}
+
+// metadata is what a file says about tokens, *gguf.File or nothing.
+type metadata interface {
+	Int(key string) (int64, error)
+	Bool(key string) (bool, error)
+	String(key string) (string, error)
+}
+
+// silence is the metadata of a file that has none.
+type silence struct{}
+
+func (silence) Int(string) (int64, error)     { return 0, gguf.ErrMissing }
+func (silence) Bool(string) (bool, error)     { return false, gguf.ErrMissing }
+func (silence) String(string) (string, error) { return "", gguf.ErrMissing }
 
 // markers are the roles that files leave out of their metadata, and the texts by which the token is known then.
 // The first text found has the role. From llama.cpp's src/llama-vocab.cpp, as the three tables below.
@@ -59,11 +77,12 @@ var notEnds = []struct {
 }
 
 // readSpecials reads the roles, where the file is silent those of s, and completes v.flags by what texts tell.
-func readSpecials(f *gguf.File, v *vocab, s specials) (specials, error) {
+func readSpecials(f metadata, v *vocab, s specials) (specials, error) {
 	for _, role := range []struct {
 		key string
 		id  *int32
-	}{{"bos", &s.bos}, {"eos", &s.eos}, {"unknown", &s.unk}, {"padding", &s.pad}} {
+	}{{"bos", &s.bos}, {"eos", &s.eos}, {"unknown", &s.unk}, {"padding", &s.pad},
+		{"seperator", &s.sep}} {
 		id, err := readID(f, v, role.key, *role.id)
 		// Files name padding tokens that their vocabulary lacks; nothing depends on them.
 		if err != nil && !(role.id == &s.pad && errors.Is(err, errOutside)) {
@@ -75,15 +94,16 @@ func readSpecials(f *gguf.File, v *vocab, s specials) (specials, error) {
 		key string
 		on  *bool
 	}{{"add_bos_token", &s.addBOS}, {"add_eos_token", &s.addEOS}, {"add_space_prefix", &s.addSpace}} {
-		on, err := f.Bool("tokenizer.ggml." + option.key)
-		if err == nil {
-			*option.on = on
-		} else if !errors.Is(err, gguf.ErrMissing) {
+		if err := readBool(f, option.key, option.on); err != nil {
 			return s, err
 		}
 	}
-	s.addBOS = s.addBOS && s.bos >= 0
-	s.addEOS = s.addEOS && s.eos >= 0
+	if s.addBOS && s.bos >= 0 {
+		s.before = []int32{s.bos}
+	}
+	if s.addEOS && s.eos >= 0 {
+		s.after = []int32{s.eos}
+	}
 	if err := s.readMarkers(f, v); err != nil {
 		return s, err
 	}
@@ -97,7 +117,18 @@ func readSpecials(f *gguf.File, v *vocab, s specials) (specials, error) {
 	return s, v.markRStrip(f)
 }
 
-func (s *specials) readMarkers(f *gguf.File, v *vocab) error {
+// readBool leaves *on as it is if the file does not say.
+func readBool(f metadata, key string, on *bool) error {
+	is, err := f.Bool("tokenizer.ggml." + key)
+	if err == nil {
+		*on = is
+	} else if !errors.Is(err, gguf.ErrMissing) {
+		return err
+	}
+	return nil
+}
+
+func (s *specials) readMarkers(f metadata, v *vocab) error {
 	for _, m := range markers {
 		id, err := readID(f, v, m.key, -1)
 		if err != nil {
@@ -125,7 +156,7 @@ func (s *specials) readMarkers(f *gguf.File, v *vocab) error {
 var errOutside = errors.New("not in the vocabulary")
 
 // readID is fallback, if that is in the vocabulary, where the file has no such key or says -1 (as uint32 or not).
-func readID(f *gguf.File, v *vocab, role string, fallback int32) (int32, error) {
+func readID(f metadata, v *vocab, role string, fallback int32) (int32, error) {
 	if !v.has(fallback) {
 		fallback = -1
 	}
@@ -173,7 +204,7 @@ func (v *vocab) markExceptions() {
 }
 
 // markRStrip makes Phi-3's special tokens swallow the white space after them, which its files do not tell.
-func (v *vocab) markRStrip(f *gguf.File) error {
+func (v *vocab) markRStrip(f metadata) error {
 	name, err := f.String("general.name")
 	if errors.Is(err, gguf.ErrMissing) {
 		return nil

@@ -9,13 +9,25 @@ import (
 )
 
 // spmFamily is SentencePiece's BPE, as in Llama 1 and 2, Mistral 7B, Phi-3 and Gemma 1 to 3.
-var spmFamily = family{
-	model: "llama",
-	defaults: specials{
-		bos: 1, eos: 2, unk: 0, eot: -1, eom: -1, pad: -1,
-		addBOS: true, addSpace: true,
-	},
-	open: openSPM,
+var spmFamily = family{"llama", loadSPM}
+
+func loadSPM(f *gguf.File, _ string, _ config) (*Tokenizer, error) {
+	v, err := readVocab(f)
+	if err != nil {
+		return nil, err
+	}
+	defaults := noRoles
+	defaults.bos, defaults.eos, defaults.unk = 1, 2, 0
+	defaults.addBOS, defaults.addSpace = true, true
+	s, err := readSpecials(f, v, defaults)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newSPM(v, s)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer.ggml.tokens: %w", err)
+	}
+	return assemble(v, s, c), nil
 }
 
 // spm joins neighbours by score: of all adjacent pairs whose joint text is a token, the one of the highest score
@@ -39,7 +51,7 @@ const (
 	spmMaxRun = 1 << 30
 )
 
-func openSPM(_ *gguf.File, v *vocab, s specials) (codec, error) {
+func newSPM(v *vocab, s specials) (codec, error) {
 	c := &spm{v: v, special: s}
 	c.scratch.New = func() any { return new(spmScratch) }
 	for b := range c.bytes {
@@ -48,7 +60,7 @@ func openSPM(_ *gguf.File, v *vocab, s specials) (codec, error) {
 			id = v.find([]byte{byte(b)})
 		}
 		if id < 0 && c.special.unk < 0 {
-			return nil, fmt.Errorf("tokenizer.ggml.tokens: no token for the byte <0x%02X> and no unknown token", b)
+			return nil, fmt.Errorf("no token for the byte <0x%02X> and no unknown token", b)
 		}
 		c.bytes[b] = id
 	}
@@ -85,7 +97,7 @@ func (p spmPair) before(q spmPair) bool {
 // encode works on one run at a time: where the bytes on both sides of a character boundary are neighbours in no
 // token, no pair can join them, so what follows does not depend on what came before. Runs are mostly words, which
 // keeps the heap small.
-func (c *spm) encode(ids []int32, text string) []int32 {
+func (c *spm) encode(e *encoding, text string) {
 	s := c.scratch.Get().(*spmScratch)
 	defer c.scratch.Put(s)
 	s.text = s.text[:0]
@@ -108,14 +120,16 @@ func (c *spm) encode(ids []int32, text string) []int32 {
 			to += n
 		}
 		s.symbols[len(s.symbols)-1].next = -1
-		c.join(s, s.text[from:to])
-		ids = c.emit(ids, s, s.text[from:to])
+		c.join(e, s, s.text[from:to])
+		e.ids = c.emit(e.ids, s, s.text[from:to])
+		if !e.goOn(to - from) {
+			return
+		}
 	}
-	return ids
 }
 
 // join joins the symbols of one run.
-func (c *spm) join(s *spmScratch, run []byte) {
+func (c *spm) join(e *encoding, s *spmScratch, run []byte) {
 	s.pairs = s.pairs[:0]
 	for i := 1; i < len(s.symbols); i++ {
 		if p, ok := c.pair(s, run, int32(i-1), int32(i)); ok {
@@ -125,7 +139,7 @@ func (c *spm) join(s *spmScratch, run []byte) {
 	for i := len(s.pairs)/2 - 1; i >= 0; i-- {
 		s.down(i)
 	}
-	for len(s.pairs) > 0 {
+	for len(s.pairs) > 0 && e.goOn(1) {
 		p := s.pairs[0]
 		last := len(s.pairs) - 1
 		s.pairs[0] = s.pairs[last]

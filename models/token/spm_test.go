@@ -1,14 +1,10 @@
 package token
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
-
-var shared = flag.String("shared", "",
-	"folder with llama.cpp's models/ggml-vocab-*.gguf, their .inp and .out, and *.extra.json")
 
 type textCase struct {
 	Text string
@@ -65,47 +58,6 @@ func TestStories260KTexts(t *testing.T) {
 		t.Fatalf("got %d cases, want 5", len(cases))
 	}
 	check(t, tokenizer(t, "stories260k"), cases, AddSpecial)
-}
-
-// TestSharedTexts runs the original files, for the models that are known here.
-func TestSharedTexts(t *testing.T) {
-	if *shared == "" {
-		t.Skip("no -shared folder")
-	}
-	for _, name := range []string{"llama-spm", "phi-3"} {
-		t.Run(name, func(t *testing.T) {
-			base := filepath.Join(*shared, "ggml-vocab-"+name+".gguf")
-			tk, err := newTokenizer(base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read := func(path string) []byte {
-				data, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return data
-			}
-			var cases []textCase
-			if err := json.Unmarshal(read(filepath.Join(*shared, name+".extra.json")), &cases); err != nil {
-				t.Fatal(err)
-			}
-			texts := strings.Split(string(read(base+".inp")), "\n__ggml_vocab_test__\n")
-			for i, line := range strings.Split(strings.TrimSuffix(string(read(base+".out")), "\n"), "\n") {
-				c := textCase{Text: texts[i], IDs: []int32{}}
-				for _, field := range strings.Fields(line) {
-					id, err := strconv.Atoi(field)
-					if err != nil {
-						t.Fatal(err)
-					}
-					c.IDs = append(c.IDs, int32(id))
-				}
-				cases = append(cases, c)
-			}
-			check(t, tk, cases, Plain)
-			t.Logf("%d texts", len(cases))
-		})
-	}
 }
 
 // TestLlamaCpp has special tokens, user-defined ones, white space and invalid UTF-8.
@@ -281,49 +233,6 @@ func FuzzRoundTrip(f *testing.F) {
 					}
 				}
 			}
-		}
-	})
-}
-
-// FuzzNew reads metadata of any content; what it accepts must work.
-func FuzzNew(f *testing.F) {
-	f.Add([]byte("<unk>\n<s>\n</s>\n▁\na\nb\nab"), []byte{2, 3, 3, 1, 1, 1, 4}, []byte("0123456"),
-		int32(2), "</s>ab a")
-	f.Add([]byte("<0x41>\n\n"), []byte{6, 1, 5}, []byte{}, int32(-1), "A")
-	f.Fuzz(func(t *testing.T, texts, types, scores []byte, id int32, text string) {
-		entries := []entry{{"tokenizer.ggml.eos_token_id", id}, {"tokenizer.ggml.add_eos_token", id%2 == 0}}
-		var words []string
-		for _, word := range bytes.Split(texts, []byte("\n")) {
-			words = append(words, string(word))
-		}
-		entries = append(entries, entry{"tokenizer.ggml.tokens", words})
-		if len(types) > 0 {
-			v := make([]int32, len(types))
-			for i, b := range types {
-				v[i] = int32(int8(b))
-			}
-			entries = append(entries, entry{"tokenizer.ggml.token_type", v})
-		}
-		if len(scores) > 0 {
-			v := make([]float32, len(scores))
-			for i, b := range scores {
-				v[i] = float32(int8(b)) / 8
-			}
-			entries = append(entries, entry{"tokenizer.ggml.scores", v})
-		}
-		tk, err := fromEntries(t, entries...)
-		if err != nil {
-			return
-		}
-		for mode := range AddSpecial | ParseSpecial + 1 {
-			for _, id := range tk.Encode(text, mode) {
-				if !tk.has(id) {
-					t.Errorf("got id %d of %d tokens", id, tk.Len())
-				}
-			}
-		}
-		if got := tk.Decode(tk.Encode(text, Plain)); !utf8.ValidString(got) {
-			t.Errorf("invalid UTF-8 %q", got)
 		}
 	})
 }

@@ -1,9 +1,12 @@
-// Package token turns text into token ids and back, as llama.cpp does for the same GGUF file.
+// Package token turns text into token ids and back, as llama.cpp does for the same GGUF file, and learns byte-pair
+// encodings from texts.
 //
 // Here lives what every tokenizer model shares: the vocabulary, special tokens and the end-of-generation rule,
-// and UTF-8-safe streaming. What differs between models is a [codec], one file each; today that is SentencePiece
-// (spm.go). To add a model, write its codec and name its family in families. Not here: chat templates, and which
-// token comes next.
+// and UTF-8-safe streaming. What differs between models is a [codec], one file each: SentencePiece's BPE (spm.go) and
+// its Unigram (unigram.go), byte-level BPE (bpe.go, with the pre-tokenizers of pre.go), WordPiece (wordpiece.go) and
+// RWKV's trie (rwkv.go). To add a model, write its codec and name its family in families. What differs between files
+// is how vocabulary and settings are read: GGUF (New), and in open.go tokenizer.json, tiktoken's ranks and llama2.c's
+// tokenizer.bin. Not here: chat templates, and which token comes next.
 package token
 
 import (
@@ -27,24 +30,64 @@ type Tokenizer struct {
 // called from many goroutines at once.
 type codec interface {
 	// encode appends the ids of text, which begins the input or follows a special token and may be invalid UTF-8.
-	encode(ids []int32, text string) []int32
+	encode(e *encoding, text string)
 	// decode appends the bytes that id, an ordinary token, stands for.
 	decode(text []byte, id int32) []byte
 }
 
-// family is a value of tokenizer.ggml.model: its codec, and what holds where the file's metadata is silent.
-type family struct {
-	model    string
-	defaults specials
-	open     func(f *gguf.File, v *vocab, s specials) (codec, error)
+// encoding is one text on its way into ids.
+type encoding struct {
+	ids  []int32
+	stop func() error // asked now and then; may be nil
+	err  error        // what it said
+	done int          // bytes since it was asked
 }
 
-var families = []family{spmFamily}
+// encodingStride is how many bytes, a few milliseconds of work, are encoded before stop is asked again.
+const encodingStride = 1 << 14
+
+// goOn counts n more bytes and says whether to go on.
+func (e *encoding) goOn(n int) bool {
+	if e.done += n; e.done < encodingStride || e.stop == nil {
+		return e.err == nil
+	}
+	e.done = 0
+	if e.err == nil {
+		e.err = e.stop()
+	}
+	return e.err == nil
+}
+
+// family is a value of tokenizer.ggml.model and how its tokenizer is read.
+type family struct {
+	model string
+	load  func(f *gguf.File, model string, c config) (*Tokenizer, error)
+}
+
+var families = []family{
+	spmFamily, bpeFamily, gemma4Family, whitespaceFamily, wordPieceFamily, unigramFamily, rwkvFamily,
+}
+
+// config is what options set.
+type config struct{ pre string }
+
+// Option says what a file does not say, or says wrongly.
+type Option func(*config)
+
+// WithPre names the pre-tokenizer of a byte-level BPE, one of [PreTokenizers], whatever the file says.
+func WithPre(id string) Option { return func(c *config) { c.pre = id } }
+
+func configOf(options []Option) (c config) {
+	for _, option := range options {
+		option(&c)
+	}
+	return c
+}
 
 // New reads the tokenizer in a GGUF file's metadata; it keeps nothing of f. Errors: a tokenizer model of no known
-// family, a key that is missing or of the wrong type, arrays of different lengths, a token listed twice, an id
-// outside the vocabulary.
-func New(f *gguf.File) (*Tokenizer, error) {
+// family, a pre-tokenizer that is not known, a key that is missing or of the wrong type, arrays of different lengths,
+// a token listed twice, an id outside the vocabulary.
+func New(f *gguf.File, options ...Option) (*Tokenizer, error) {
 	defer runtime.KeepAlive(f) // it is read through slices that do not
 	model, err := f.String("tokenizer.ggml.model")
 	if err != nil {
@@ -56,7 +99,7 @@ func New(f *gguf.File) (*Tokenizer, error) {
 		if fam.model != model {
 			continue
 		}
-		t, err := fam.load(f)
+		t, err := fam.load(f, model, configOf(options))
 		if err != nil {
 			return nil, fmt.Errorf("token: model %q: %w", model, err)
 		}
@@ -65,26 +108,14 @@ func New(f *gguf.File) (*Tokenizer, error) {
 	return nil, fmt.Errorf("token: tokenizer.ggml.model: got %q, want one of %s", model, strings.Join(known, ", "))
 }
 
-func (fam family) load(f *gguf.File) (*Tokenizer, error) {
-	v, err := readVocab(f)
-	if err != nil {
-		return nil, err
-	}
-	s, err := readSpecials(f, v, fam.defaults)
-	if err != nil {
-		return nil, err
-	}
-	c, err := fam.open(f, v, s)
-	if err != nil {
-		return nil, err
-	}
+func assemble(v *vocab, s specials, c codec) *Tokenizer {
 	return &Tokenizer{
 		vocab:    v,
 		specials: s,
 		codec:    c,
 		defined:  newMatcher(v, userDefined, control|unknown),
 		special:  newMatcher(v, userDefined|control|unknown, 0),
-	}, nil
+	}
 }
 
 // Len is the number of tokens. A model may have more logits than that; the ids above stand for no text.
@@ -120,6 +151,9 @@ func (t *Tokenizer) EOT() int32 { return t.eot }
 // EOM ends a message to which a tool will answer.
 func (t *Tokenizer) EOM() int32 { return t.eom }
 
+// SEP separates two texts and ends the last.
+func (t *Tokenizer) SEP() int32 { return t.sep }
+
 // PAD fills up a batch.
 func (t *Tokenizer) PAD() int32 { return t.pad }
 
@@ -145,32 +179,39 @@ const (
 // Encode returns the ids of text. Invalid UTF-8 becomes byte tokens. User-defined tokens are found in every mode,
 // at each place the longest that fits, leftmost first.
 func (t *Tokenizer) Encode(text string, mode Mode) []int32 {
-	ids := make([]int32, 0, len(text)/3+2)
-	if mode&AddSpecial != 0 && t.addBOS {
-		ids = append(ids, t.bos)
+	ids, _ := t.EncodeUntil(text, mode, nil)
+	return ids
+}
+
+// EncodeUntil is Encode that asks stop every few milliseconds and ends with its error if that is not nil.
+func (t *Tokenizer) EncodeUntil(text string, mode Mode, stop func() error) ([]int32, error) {
+	e := &encoding{ids: make([]int32, 0, len(text)/3+2), stop: stop}
+	if mode&AddSpecial != 0 {
+		e.ids = append(e.ids, t.before...)
 	}
 	m := &t.defined
 	if mode&ParseSpecial != 0 {
 		m = &t.special
 	}
-	for text != "" {
+	for text != "" && e.err == nil {
 		at, id := m.find(t.vocab, text)
 		if at > 0 {
-			ids = t.encode(ids, text[:at])
+			t.encode(e, text[:at])
 		}
 		if id < 0 {
 			break
 		}
-		ids = append(ids, id)
+		e.ids = append(e.ids, id)
 		text = text[at+len(t.bytes(id)):]
 		if t.flags[id]&rstrip != 0 {
 			text = strings.TrimLeft(text, " \t\n\v\f\r")
 		}
+		e.goOn(at + 1)
 	}
-	if mode&AddSpecial != 0 && t.addEOS {
-		ids = append(ids, t.eos)
+	if mode&AddSpecial != 0 {
+		e.ids = append(e.ids, t.after...)
 	}
-	return ids
+	return e.ids, e.err
 }
 
 // appendText appends the bytes id stands for. A control token, the unknown token and an id outside the vocabulary

@@ -23,8 +23,8 @@ func TestNewErrors(t *testing.T) {
 		entries []entry
 		want    []string
 	}{
-		{"other model", with(entry{"tokenizer.ggml.model", "gpt2"}),
-			[]string{`tokenizer.ggml.model: got "gpt2", want one of llama`}},
+		{"other model", with(entry{"tokenizer.ggml.model", "none"}),
+			[]string{`tokenizer.ggml.model: got "none", want one of llama, gpt2, gemma4, whitespace, bert, t5, rwkv`}},
 		{"model of wrong type", with(entry{"tokenizer.ggml.model", int32(1)}),
 			[]string{"tokenizer.ggml.model", "a string"}},
 		{"no tokens", nil, []string{"missing key", "tokenizer.ggml.tokens"}},

@@ -45,6 +45,25 @@ type vocab struct {
 	seed  maphash.Seed
 }
 
+// newVocab has room for n tokens of size bytes in all.
+func newVocab(n, size int) *vocab {
+	return &vocab{
+		text:    make([]byte, 0, size),
+		offsets: make([]uint32, 1, n+1),
+		scores:  make([]float32, 0, n),
+		flags:   make([]uint8, 0, n),
+		seed:    maphash.MakeSeed(),
+	}
+}
+
+// append adds a token, which insert or buildIndex then makes known by its text.
+func (v *vocab) append(text []byte, score float32, flags uint8) {
+	v.text = append(v.text, text...)
+	v.offsets = append(v.offsets, uint32(len(v.text)))
+	v.scores = append(v.scores, score)
+	v.flags = append(v.flags, flags)
+}
+
 func readVocab(f *gguf.File) (*vocab, error) {
 	tokens, err := f.Strings("tokenizer.ggml.tokens")
 	if err != nil {
@@ -54,13 +73,6 @@ func readVocab(f *gguf.File) (*vocab, error) {
 	if n > maxTokens {
 		return nil, fmt.Errorf("tokenizer.ggml.tokens: got %d tokens, want at most %d", n, maxTokens)
 	}
-	v := &vocab{
-		offsets: make([]uint32, 1, n+1),
-		scores:  make([]float32, n),
-		flags:   make([]uint8, n),
-		index:   make([]uint32, 2<<bits.Len(uint(n))),
-		seed:    maphash.MakeSeed(),
-	}
 	size := 0
 	for text := range tokens.Strings() {
 		size += len(text)
@@ -68,10 +80,9 @@ func readVocab(f *gguf.File) (*vocab, error) {
 	if size > math.MaxUint32 {
 		return nil, fmt.Errorf("tokenizer.ggml.tokens: got %d bytes of text, want less than 4 GiB", size)
 	}
-	v.text = make([]byte, 0, size)
+	v := newVocab(n, size)
 	for text := range tokens.Strings() {
-		v.text = append(v.text, text...)
-		v.offsets = append(v.offsets, uint32(len(v.text)))
+		v.append(text, 0, normal)
 	}
 	if err := v.readScores(f); err != nil {
 		return nil, err
@@ -79,7 +90,10 @@ func readVocab(f *gguf.File) (*vocab, error) {
 	if err := v.readTypes(f); err != nil {
 		return nil, err
 	}
-	return v, v.buildIndex()
+	if err := v.buildIndex(); err != nil {
+		return nil, fmt.Errorf("tokenizer.ggml.tokens: %w", err)
+	}
+	return v, nil
 }
 
 // readScores leaves every score 0 if the file has none.
@@ -111,9 +125,6 @@ func (v *vocab) readTypes(f *gguf.File) error {
 	const key = "tokenizer.ggml.token_type"
 	types, err := f.Ints(key)
 	if errors.Is(err, gguf.ErrMissing) {
-		for id := range v.flags {
-			v.flags[id] = normal
-		}
 		return nil
 	}
 	if err != nil {
@@ -138,21 +149,45 @@ func (v *vocab) readTypes(f *gguf.File) error {
 
 // buildIndex leaves out empty texts, which nothing can spell.
 func (v *vocab) buildIndex() error {
+	v.index = make([]uint32, 2<<bits.Len(uint(len(v.flags))))
 	for id := range int32(len(v.flags)) {
-		text := v.bytes(id)
-		if len(text) == 0 {
-			continue
+		if other := v.enter(id); other >= 0 {
+			return fmt.Errorf("tokens %d and %d are both %q", other, id, v.bytes(id))
 		}
-		v.longest = max(v.longest, len(text))
-		slot, tag := v.slot(text)
-		for ; v.index[slot] != 0; slot = (slot + 1) & (len(v.index) - 1) {
-			if other := int32(v.index[slot]&maxTokens) - 1; bytes.Equal(v.bytes(other), text) {
-				return fmt.Errorf("tokenizer.ggml.tokens: tokens %d and %d are both %q", other, id, text)
-			}
-		}
-		v.index[slot] = tag | uint32(id+1)
 	}
 	return nil
+}
+
+// insert makes the last token known by its text.
+func (v *vocab) insert(id int32) {
+	if 2*len(v.flags) <= len(v.index) {
+		v.enter(id)
+		return
+	}
+	v.index = make([]uint32, 4*len(v.flags))
+	if n := len(v.index); n&(n-1) != 0 {
+		v.index = make([]uint32, 1<<bits.Len(uint(n)))
+	}
+	for id := range int32(len(v.flags)) {
+		v.enter(id)
+	}
+}
+
+// enter puts id into the index, which has room, and returns -1, or the token of the same text that is there.
+func (v *vocab) enter(id int32) int32 {
+	text := v.bytes(id)
+	if len(text) == 0 {
+		return -1
+	}
+	v.longest = max(v.longest, len(text))
+	slot, tag := v.slot(text)
+	for ; v.index[slot] != 0; slot = (slot + 1) & (len(v.index) - 1) {
+		if other := int32(v.index[slot]&maxTokens) - 1; bytes.Equal(v.bytes(other), text) {
+			return other
+		}
+	}
+	v.index[slot] = tag | uint32(id+1)
+	return -1
 }
 
 func (v *vocab) slot(text []byte) (slot int, tag uint32) {
