@@ -366,8 +366,14 @@ func (p *parser) subscript(line int, e expr) expr {
 					fail("a slice has at most three parts")
 				}
 			} else {
+				if part[n] != nil {
+					fail("unexpected %q", p.now().text)
+				}
 				part[n] = p.expression()
 			}
+		}
+		if !sliced && part[0] == nil {
+			fail("unexpected %q", p.now().text)
 		}
 		if !sliced {
 			items = append(items, part[0])
