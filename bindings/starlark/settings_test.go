@@ -119,6 +119,34 @@ func TestChatPromptWithoutTemplate(t *testing.T) {
 	}
 }
 
+// TestChatPrompt gives the model of the tests a template, since its file has none.
+func TestChatPrompt(t *testing.T) {
+	it := newTest(Config{Stdout: io.Discard})
+	defer it.Close()
+	v, err := it.Eval(context.Background(), "t.star", "load_model(\""+stories+"\")")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := v.(*Model)
+	m.template = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}" +
+		"{{ tools | tojson if tools }}{{ mood }}{% if add_generation_prompt %}assistant: {% endif %}"
+	it.Predeclare("m", m)
+	src := `
+talk = [{"role": "user", "content": "hello"}]
+equal(m.chat_prompt(talk), "<s>user: hello</s>assistant: ")
+equal(m.chat_prompt(talk, tools=[{"b": 1, "a": 2}], add_generation_prompt=False, mood="!"),
+      '<s>user: hello</s>[{"b": 1, "a": 2}]!')
+`
+	if err := it.RunSource(context.Background(), "t.star", []byte(src)); err != nil {
+		t.Error(err)
+	}
+	m.template = "\n{% oops %}"
+	err = it.RunSource(context.Background(), "t.star", []byte("m.chat_prompt([])"))
+	if err == nil || !strings.Contains(err.Error(), `stories260K.gguf: chat template, line 2: unknown tag "oops"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestSettingsHelp looks for every setting in the help on generate.
 func TestSettingsHelp(t *testing.T) {
 	text := helpText(t, `help("generate")`)
