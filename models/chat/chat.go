@@ -93,6 +93,9 @@ func (t *Template) Render(ctx context.Context, vars *Dict) (text string, err err
 	defer caught(&err, func() int { return r.line })
 	root := &scope{vars: globals}
 	r.scope = &scope{up: root, vars: map[string]Value{"bos_token": t.BOS, "eos_token": t.EOS}}
+	if vars == nil {
+		vars = NewDict()
+	}
 	for i, k := range vars.keys {
 		name, ok := k.(string)
 		if !ok {

@@ -132,7 +132,15 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: got %#v", c.source, err)
 		}
 	}
-	vars := NewDict()
+	if text, err := render("{{ x is defined }}", nil); text != "False" || err != nil {
+		t.Errorf("without variables: got %q, %v", text, err)
+	}
+	vars := &Dict{}
+	vars.Set("self", vars)
+	if _, err := render("", vars); err == nil || !strings.Contains(err.Error(), "too deep") {
+		t.Errorf("got %v for a dictionary in itself", err)
+	}
+	vars = NewDict()
 	vars.Set("x", []int{1})
 	if _, err := render("", vars); err == nil || !strings.Contains(err.Error(), "Go type []int") {
 		t.Errorf("got %v for a value that is none", err)

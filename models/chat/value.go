@@ -16,15 +16,15 @@ type List struct {
 	made  string // how Python writes what made it: dict_keys, or range(0, 3) whole
 }
 
-// Dict is a dictionary that keeps the order in which keys were added. As in Python, keys are none, bools, numbers,
-// texts and tuples of these, and 1, 1.0 and true are one key.
+// Dict is a dictionary that keeps the order in which keys were added; the zero value has none. As in Python, keys are
+// none, bools, numbers, texts and tuples of these, and 1, 1.0 and true are one key.
 type Dict struct {
 	keys, vals []Value
 	at         map[any]int
 }
 
 // NewDict is a dictionary of nothing yet.
-func NewDict() *Dict { return &Dict{at: map[any]int{}} }
+func NewDict() *Dict { return &Dict{} }
 
 // Len is the number of entries.
 func (d *Dict) Len() int { return len(d.keys) }
@@ -43,6 +43,9 @@ func (d *Dict) put(key, v Value) {
 	if i, ok := d.at[k]; ok {
 		d.vals[i] = v
 		return
+	}
+	if d.at == nil {
+		d.at = map[any]int{}
 	}
 	d.at[k] = len(d.keys)
 	d.keys, d.vals = append(d.keys, key), append(d.vals, v)
