@@ -37,6 +37,7 @@ func (it *Interp) attach() {
 	it.Predeclare("hvp", star.NewBuiltin("hvp", hvp))
 	it.Predeclare("jvp", star.NewBuiltin("jvp", jvp))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
+	it.Predeclare("chat_template", star.NewBuiltin("chat_template", newChatTemplate))
 	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))
 	it.Predeclare("load_safetensors", star.NewBuiltin("load_safetensors", loadSafetensors))

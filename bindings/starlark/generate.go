@@ -2,10 +2,11 @@ package starlark
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/models/kv"
@@ -16,45 +17,55 @@ import (
 // generation is what m.generate returns: an iterable of pieces of text, made one by one as they are
 // asked for. Iterating again begins again.
 type generation struct {
-	it      *Interp
-	m       *Model
-	prompt  []int32
-	tokens  int
-	stop    []string
-	sampler sample.Sampler
+	it       *Interp
+	m        *Model
+	prompt   []int32
+	tokens   int
+	stop     []string
+	probs    int // of the most probable tokens to tell; 0: none
+	settings sample.Settings
+	bias     []sample.Bias
+	breakers []string
 }
 
-// modelGenerate is m.generate(prompt, max_tokens=256, temperature=0, top_k=40, top_p=0.95, min_p=0.05,
-// seed=0, stop=[]): continues a prompt, a text or a list of token ids. A temperature of 0 takes the most
-// probable token each time. It ends before a stop text, at the model's end token or after max_tokens.
+// modelGenerate is m.generate(prompt, max_tokens=256, stop=[], n_probs=0, logit_bias={}, dry_sequence_breakers=["\n",
+// ":", "\"", "*"], **settings): continues a prompt, a text or a list of token ids; it is an iterable of pieces of text.
+// It ends before a stop text, at the model's end token or after max_tokens. With n_probs, it gives instead, for every
+// token, a struct of text, id, logprob and top, the so many most probable: tuples of id, text and logprob, before any
+// setting. logit_bias adds to the logits of a token's id, or of those of a text; False forbids them.
+// dry_sequence_breakers are texts: dry looks no further back than to a token with one in it.
 func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var prompt star.Value
-	g := &generation{it: interpOf(t), m: b.Receiver().(*Model), tokens: 256}
-	s := &g.sampler
-	s.TopK, s.TopP, s.MinP = 40, 0.95, 0.05
-	var temperature, topP, minP star.Value = star.MakeInt(0), star.Float(s.TopP), star.Float(s.MinP)
-	var stop star.Value = star.None
-	err := star.UnpackArgs(b.Name(), args, kwargs, "prompt", &prompt, "max_tokens?", &g.tokens,
-		"temperature?", &temperature, "top_k?", &s.TopK, "top_p?", &topP, "min_p?", &minP, "seed?", &s.Seed,
-		"stop?", &stop)
+	g := &generation{it: interpOf(t), m: b.Receiver().(*Model), tokens: 256, settings: sample.Defaults(),
+		breakers: []string{"\n", ":", "\"", "*"}}
+	var stop, bias, breakers star.Value = star.None, star.None, nil
+	settings, kwargs := ownSettings(kwargs)
+	err := star.UnpackArgs(b.Name(), args, kwargs, "prompt", &prompt, "max_tokens?", &g.tokens, "stop?", &stop,
+		"n_probs?", &g.probs, "logit_bias?", &bias, "dry_sequence_breakers?", &breakers)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []struct {
+	for _, n := range []struct {
 		name string
-		from star.Value
-		to   *float64
-	}{{"temperature", temperature, &s.Temperature}, {"top_p", topP, &s.TopP}, {"min_p", minP, &s.MinP}} {
-		var ok bool
-		if *f.to, ok = star.AsFloat(f.from); !ok {
-			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s: got %s, want a number", f.name, f.from.Type()),
-				Hint: fmt.Sprintf("as in: m.generate(\"once\", %s=0.5)", f.name)}
+		got  int
+	}{{"max_tokens", g.tokens}, {"n_probs", g.probs}} {
+		if n.got < 0 {
+			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s is %d", n.name, n.got),
+				Hint: "want 0 or more: " + n.name + "=5"}
 		}
 	}
-	if err := g.checkOptions(); err != nil {
+	if err := setSettings(b.Name(), &g.settings, settings); err != nil {
 		return nil, err
 	}
-	if g.stop, err = stopTexts(stop); err != nil {
+	if g.stop, err = stopTexts("stop", stop); err != nil {
+		return nil, err
+	}
+	if breakers != nil {
+		if g.breakers, err = stopTexts("dry_sequence_breakers", breakers); err != nil {
+			return nil, err
+		}
+	}
+	if g.bias, err = g.m.biases(b.Name(), bias); err != nil {
 		return nil, err
 	}
 	if g.prompt, err = g.m.prompt(b.Name(), prompt); err != nil {
@@ -63,34 +74,12 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	return g, nil
 }
 
-// wantStop is how texts to stop before are given.
-const wantStop = `as in: m.generate("once", stop=["the end"])`
-
-// checkOptions refuses numbers that mean nothing, before anything is computed.
-func (g *generation) checkOptions() error {
-	s := &g.sampler
-	for _, c := range []struct {
-		ok   bool
-		name string
-		got  any
-		want string
-	}{
-		{g.tokens >= 0, "max_tokens", g.tokens, "0 or more: max_tokens=100"},
-		{s.Temperature >= 0 && !math.IsInf(s.Temperature, 1), "temperature", s.Temperature,
-			"0, which is greedy, or more: temperature=0.8"},
-		{s.TopK >= 0, "top_k", s.TopK, "0, which keeps all tokens, or more: top_k=40"},
-		{s.TopP >= 0 && s.TopP <= 1, "top_p", s.TopP, "0 to 1, which keeps all tokens: top_p=0.95"},
-		{s.MinP >= 0 && s.MinP <= 1, "min_p", s.MinP, "0, which keeps all tokens, to 1: min_p=0.05"},
-	} {
-		if !c.ok {
-			return &core.Error{Op: "generate", Msg: fmt.Sprintf("%s is %v", c.name, c.got), Hint: "want " + c.want}
-		}
-	}
-	return nil
-}
-
 // stopTexts is a text or a list of texts.
-func stopTexts(v star.Value) ([]string, error) {
+func stopTexts(name string, v star.Value) ([]string, error) {
+	wrong := func(got string) error {
+		return &core.Error{Op: "generate", Msg: name + ": got " + got,
+			Hint: "want a text or a list of texts: " + name + `=["the end"]`}
+	}
 	var texts []string
 	switch v := v.(type) {
 	case star.NoneType:
@@ -100,19 +89,15 @@ func stopTexts(v star.Value) ([]string, error) {
 		for item := range star.Elements(v) {
 			s, ok := star.AsString(item)
 			if !ok {
-				return nil, &core.Error{Op: "generate", Msg: "stop: got " + item.Type() + " in the list, want texts",
-					Hint: wantStop}
+				return nil, wrong(item.Type() + " in the list")
 			}
 			texts = append(texts, s)
 		}
 	default:
-		return nil, &core.Error{Op: "generate", Msg: "stop: got " + v.Type() + ", want a text or a list of texts",
-			Hint: wantStop}
+		return nil, wrong(v.Type())
 	}
-	for _, s := range texts {
-		if s == "" {
-			return nil, &core.Error{Op: "generate", Msg: "stop: got an empty text", Hint: wantStop}
-		}
+	if slices.Contains(texts, "") {
+		return nil, wrong("an empty text")
 	}
 	return texts, nil
 }
@@ -130,31 +115,47 @@ func (g *generation) Holds(visit func(star.Value)) { visit(g.m) }
 
 // Iterate begins to generate.
 func (g *generation) Iterate() star.Iterator {
-	return &pieces{g: g, cache: kv.New(g.it.env, g.m.layers), next: g.prompt, text: g.m.tokens.NewDecoder(g.prompt...)}
+	p := &pieces{g: g, cache: kv.New(g.it.env, g.m.layers), next: g.prompt, past: slices.Clone(g.prompt),
+		text: g.m.tokens.NewDecoder(g.prompt...), sampler: sample.New(g.settings)}
+	p.sampler.Bias, p.sampler.Breaks = g.bias, g.m.breaks(g.breakers)
+	return p
 }
 
 // pieces is one run of a generation.
 type pieces struct {
-	g     *generation
-	cache *kv.Cache
-	next  []int32 // tokens not yet forwarded
-	made  int
-	text  *token.Decoder
-	held  string // text that may be the beginning of a stop text
-	done  bool
+	g       *generation
+	cache   *kv.Cache
+	next    []int32 // tokens not yet forwarded
+	past    []int32 // tokens of the prompt and made
+	sampler *sample.Sampler
+	probs   star.StringDict // of the token just made; nil: none
+	made    int
+	text    *token.Decoder
+	held    string // text that may be the beginning of a stop text
+	done    bool
 }
 
 // Next yields the next piece of text that is not empty. Starlark's iteration cannot fail, so an
 // error ends the run from outside.
 func (p *pieces) Next(v *star.Value) bool {
 	for !p.done {
+		p.probs = nil
 		piece, err := p.step()
 		if err != nil {
 			p.done = true
 			p.g.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false
 		}
-		if piece != "" {
+		switch {
+		case p.probs != nil:
+			p.probs["text"] = star.String(piece)
+			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs)
+			return true
+		case piece != "" && p.g.probs > 0: // text that was held back, after the last token
+			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
+				"id": star.None, "logprob": star.None, "top": star.NewList(nil)})
+			return true
+		case piece != "":
 			*v = star.String(piece)
 			return true
 		}
@@ -181,17 +182,38 @@ func (p *pieces) step() (text string, err error) {
 	}
 	logits := scores.Float32s()
 	scores.Free()
-	id, err := p.g.sampler.Next(logits, p.cache.Len())
+	id, err := p.sampler.Next(logits, p.cache.Len(), p.past)
 	if err != nil {
 		return "", err
 	}
 	p.made++
+	p.past = append(p.past, id)
 	if p.g.m.tokens.IsEOG(id) || id == p.g.m.tokens.BOS() {
 		p.done = true
 		return p.release(p.text.Flush(), true), nil
 	}
 	p.next = []int32{id}
+	if p.g.probs > 0 {
+		if p.probs, err = p.tell(logits, id); err != nil {
+			return "", err
+		}
+	}
 	return p.release(p.text.Next(id), false), nil
+}
+
+// tell is what n_probs asks for: the token's id and log probability, and the most probable.
+func (p *pieces) tell(logits []float32, id int32) (star.StringDict, error) {
+	of, top, err := p.sampler.Logprobs(logits, id, p.g.probs)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]star.Value, len(top))
+	for i, t := range top {
+		list[i] = star.Tuple{star.MakeInt(int(t.ID)), star.String(p.g.m.tokens.Decode([]int32{t.ID})),
+			star.Float(t.Logprob)}
+	}
+	return star.StringDict{"id": star.MakeInt(int(id)), "logprob": star.Float(of.Logprob),
+		"top": star.NewList(list)}, nil
 }
 
 // release adds text and returns what can be shown: all up to a stop text, which ends the run; else

@@ -79,7 +79,7 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	found := ""
 	for _, d := range builtinDocs() {
 		if d.name == name && d.receiver != "" {
-			found += wrap("", d.text)
+			found += d.help()
 		}
 		names = append(names, d.name)
 	}
@@ -192,7 +192,7 @@ func builtinHelp(b *star.Builtin) (string, error) {
 		if d.name != b.Name() || d.receiver != receiverNames[fmt.Sprintf("%T", b.Receiver())] {
 			continue
 		}
-		text := wrap("", d.text)
+		text := d.help()
 		if info := core.Lookup(d.name); info != nil && b.Receiver() == nil {
 			op, err := opHelp(info)
 			return text + "\n" + op, err
@@ -212,6 +212,7 @@ var receiverNames = map[string]string{
 	fmt.Sprintf("%T", Tensor{}):           "x",
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
+	fmt.Sprintf("%T", chatTemplate{}):     "c",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
 	fmt.Sprintf("%T", (*Tokenizer)(nil)):  "t",
 	fmt.Sprintf("%T", (*tensorFile)(nil)): "f",
@@ -229,6 +230,15 @@ var sourceFiles embed.FS
 type builtinDoc struct {
 	receiver, name string // x and tolist, or "" and scope
 	text           string
+}
+
+// help is the comment, and behind that on m.generate the settings.
+func (d builtinDoc) help() string {
+	text := wrap("", d.text)
+	if d.receiver == "m" && d.name == "generate" {
+		text += settingsHelp()
+	}
+	return text
 }
 
 // builtinComment matches the comment on a builtin, which begins: tensorToList is x.tolist(): …

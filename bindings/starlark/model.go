@@ -22,12 +22,13 @@ const modelsRoot = "@models//"
 // Model is a language model as a script sees it: a family's Starlark file at work on the weights of
 // a GGUF file. It may be used by any interpreter once the module that loaded it is frozen.
 type Model struct {
-	name   string
-	tokens *Tokenizer
-	layers int
-	m      star.Value   // what the family's load_weights returned
-	ropes  []star.Tuple // settings of rope, as keywords
-	fns    map[string]star.Callable
+	name     string
+	tokens   *Tokenizer
+	layers   int
+	m        star.Value   // what the family's load_weights returned
+	template string       // the chat template in the file; "": it has none
+	ropes    []star.Tuple // settings of rope, as keywords
+	fns      map[string]star.Callable
 }
 
 // loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
@@ -68,6 +69,9 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 		return nil, err
 	}
 	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, fns: map[string]star.Callable{}}
+	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
+		return nil, err
+	}
 	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
 		fn, ok := family[name].(star.Callable)
 		if !ok {
@@ -128,10 +132,11 @@ func (m *Model) Holds(visit func(star.Value)) { visit(m.m) }
 
 // modelMethods are what scripts call on a model.
 var modelMethods = map[string]*star.Builtin{
-	"detokenize": star.NewBuiltin("detokenize", modelDetokenize),
-	"generate":   star.NewBuiltin("generate", modelGenerate),
-	"logits":     star.NewBuiltin("logits", modelLogits),
-	"tokenize":   star.NewBuiltin("tokenize", modelTokenize),
+	"chat_prompt": star.NewBuiltin("chat_prompt", modelChatPrompt),
+	"detokenize":  star.NewBuiltin("detokenize", modelDetokenize),
+	"generate":    star.NewBuiltin("generate", modelGenerate),
+	"logits":      star.NewBuiltin("logits", modelLogits),
+	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
 }
 
 // Attr is a method by name, the tokenizer, or what the family's load_weights made.
@@ -153,7 +158,7 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"detokenize", "generate", "logits", "tokenize", "tokenizer", "vocab", "weights"}
+	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added

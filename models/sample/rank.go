@@ -14,42 +14,56 @@ func (a candidate) before(b candidate) bool {
 
 // ranking is the candidates from best to worst, sorted no further than asked for.
 type ranking struct {
+	logits []float32
+	ranked bool // all is made
+	some   bool // all is not just every logit from floor up
 	all    []candidate
 	heaped int     // all[:heaped] is a heap, its best first; all[heaped:] is sorted, the best of all last
 	max    float32 // the highest logit
 	floor  float32 // logits below it are left out
 }
 
-// reset ranks logits, of which max is the highest: all of them, or at least the k best if k is positive.
-func (r *ranking) reset(logits []float32, max float32, k int) {
-	r.max, r.floor = max, r.findFloor(logits, k)
+// reset ranks the logits from floor up.
+func (r *ranking) reset() {
 	r.all = r.all[:0]
-	for id, l := range logits {
+	for id, l := range r.logits {
 		if l >= r.floor {
 			r.all = append(r.all, candidate{l, int32(id)})
 		}
 	}
+	r.ranked, r.some = true, false
 	r.heapify()
 }
 
-// findFloor returns a logit that at least k logits reach and few others do: of the maxima of small blocks the k-th
-// highest. That spares a large vocabulary most of the work.
-func (r *ranking) findFloor(logits []float32, k int) float32 {
+// raise raises the floor to a logit that at least k logits reach and few others do: of the maxima of small blocks the
+// k-th highest. That spares a large vocabulary most of the work.
+func (r *ranking) raise(k int) {
 	const block = 32
 	r.all = r.all[:0]
-	if k > 0 && k <= len(logits)/block {
-		for at := 0; at < len(logits); at += block {
-			part := logits[at:min(at+block, len(logits))]
-			if best := argmax(part); best >= 0 {
-				r.all = append(r.all, candidate{logit: part[best]})
+	if k <= len(r.logits)/block {
+		for at := 0; at < len(r.logits); at += block {
+			best := float32(math.Inf(-1))
+			for _, l := range r.logits[at:min(at+block, len(r.logits))] {
+				best = max(best, l)
+			}
+			if best >= r.floor {
+				r.all = append(r.all, candidate{logit: best})
 			}
 		}
 	}
-	if k <= 0 || len(r.all) < k {
-		return -math.MaxFloat32 // all but NaN and -Inf
+	if len(r.all) >= k {
+		r.heapify()
+		r.floor = r.at(k - 1).logit
 	}
+}
+
+// keep makes the candidates exactly those of all, in any order.
+func (r *ranking) keep() {
+	r.ranked, r.some = true, true
 	r.heapify()
-	return r.at(k - 1).logit
+	if len(r.all) > 0 {
+		r.max = r.at(0).logit
+	}
 }
 
 func (r *ranking) heapify() {
@@ -70,6 +84,13 @@ func (r *ranking) at(i int) candidate {
 		r.down(0)
 	}
 	return r.all[at]
+}
+
+// settle has the n best in all's last places.
+func (r *ranking) settle(n int) {
+	if n < len(r.all) {
+		r.at(n - 1)
+	}
 }
 
 // down moves entry i of the heap down to where it belongs.
@@ -105,10 +126,10 @@ func (r *ranking) weight(c candidate, temperature float64) float64 {
 }
 
 // total is the weight of the n best: in order of rank, or of id where that is all.
-func (r *ranking) total(n int, temperature float64, logits []float32) float64 {
+func (r *ranking) total(n int, temperature float64) float64 {
 	sum := 0.0
-	if n == len(r.all) {
-		for id, l := range logits {
+	if n == len(r.all) && !r.some {
+		for id, l := range r.logits {
 			if l >= r.floor {
 				sum += r.weight(candidate{l, int32(id)}, temperature)
 			}
@@ -119,34 +140,4 @@ func (r *ranking) total(n int, temperature float64, logits []float32) float64 {
 		sum += r.weight(r.at(i), temperature)
 	}
 	return sum
-}
-
-// exp is e^x for x <= 0, within 2 ulp, and 0 below -708. math.Exp rounds differently on different architectures, and
-// the last bit can decide a draw. With x = k ln 2 + r and |r| <= ln 2 / 2, e^r is its Taylor polynomial of degree 13,
-// whose remainder is below 2⁻⁵⁷. The conversions keep compilers from fusing multiplications with additions.
-func exp(x float64) float64 {
-	const (
-		ln2hi = 0x1.62e42fefap-1 // few bits, so that k*ln2hi is exact
-		ln2lo = math.Ln2 - ln2hi
-	)
-	if x < -708 {
-		return 0
-	}
-	k := int64(float64(x*math.Log2E) - 0.5)
-	r := (x - float64(float64(k)*ln2hi)) - float64(float64(k)*ln2lo)
-	p := 1.0 / 6227020800
-	p = float64(p*r) + 1.0/479001600
-	p = float64(p*r) + 1.0/39916800
-	p = float64(p*r) + 1.0/3628800
-	p = float64(p*r) + 1.0/362880
-	p = float64(p*r) + 1.0/40320
-	p = float64(p*r) + 1.0/5040
-	p = float64(p*r) + 1.0/720
-	p = float64(p*r) + 1.0/120
-	p = float64(p*r) + 1.0/24
-	p = float64(p*r) + 1.0/6
-	p = float64(p*r) + 1.0/2
-	p = float64(p*r) + 1
-	p = float64(p*r) + 1
-	return math.Float64frombits(math.Float64bits(p) + uint64(k)<<52) // p * 2^k
 }

@@ -1,7 +1,8 @@
 // Package sample chooses the next token from a model's logits.
 //
-// Here lives the choice for one row: filters, temperature, one random draw. Not here: what the tokens mean
-// (models/token), masking by a grammar (a masked token has the logit -Inf), the loop that feeds tokens back.
+// Here lives the choice for one row: penalties, filters, temperature, one random draw, and the probabilities of what
+// was chosen. Not here: what the tokens mean (models/token), masking by a grammar (a masked token has the logit
+// -Inf), the loop that feeds tokens back.
 package sample
 
 import (
@@ -11,101 +12,149 @@ import (
 	"github.com/fucina-go/fucina/core/rng"
 )
 
-// Sampler chooses tokens in the order of llama.cpp's default chain: TopK, TopP, MinP, Temperature, one draw. TopP
-// and MinP look at probabilities at temperature 1, each after the filter before it.
+// Sampler chooses tokens by settings, in the order of Samplers, which is llama.cpp's by default.
 //
-// The choice is a function of the fields, the logits and the position alone, the same on every machine: a draft that
-// is verified later, or a run begun again in the middle, gets the same tokens. A Sampler keeps its working memory; it
-// is for one goroutine and not to be copied after use.
-//
-// The zero value is greedy. To sample, set TopP as well as Temperature: TopP 0 keeps only the best token.
+// The choice is a function of the fields, the logits, the past and the position alone, the same on every machine and
+// for any number of workers: a draft that is verified later, or a run begun again in the middle, gets the same
+// tokens. Mirostat alone remembers: how surprising its choices were. A Sampler keeps its working memory; it is for one
+// goroutine and not to be copied after use.
 type Sampler struct {
-	Temperature float64 // logits are divided by it; 0 and below: greedy, the filters and the draw do not matter
-	TopK        int     // keep so many of the highest logits; 0 and below: all
-	TopP        float64 // keep the fewest best tokens whose probabilities reach it, at least one; 1: all
-	MinP        float64 // keep tokens at least so many times as probable as the best, at least one; 0: all
-	Seed        uint64
-	Stream      uint64 // of the random numbers: give every text that is sampled with one Seed its own
+	Settings
+	Stream uint64 // of the random numbers: give every text that is sampled with one Seed its own
+	Bias   []Bias
+	Breaks func(int32) bool // says of a token that dry looks no further back than to it; nil: none is
 
-	ranks ranking
+	ranks  ranking
+	logits []float32 // a copy, where logits are changed
+	past   []int32
+	n      int     // how many of the best candidates are left
+	scale  float64 // logits are yet to be divided by it
+	u      float64 // the random number, in [0, 1)
+	counts map[int32]int
+	seen   []int32 // the keys of counts, in the order of the past
+	runs   []int   // of dry
+	near   ranking // of typical
+	kept   []candidate
+	mu     float64
+	began  bool // mu is set
 }
 
-// Next chooses a token for the text position of the given number; two choices at one position use the same random
-// number. Equal logits rank by id, the lower first. A logit that is NaN or -Inf is never chosen; that there is no
-// other is an error, as is a field out of range.
-func (s *Sampler) Next(logits []float32, position int) (id int32, err error) {
-	switch {
-	case math.IsNaN(s.Temperature) || math.IsInf(s.Temperature, 1):
-		return 0, fmt.Errorf("sample: temperature: got %v, want a finite number", s.Temperature)
-	case !(s.TopP >= 0 && s.TopP <= 1):
-		return 0, fmt.Errorf("sample: top_p: got %v, want 0 to 1, which keeps all tokens", s.TopP)
-	case !(s.MinP >= 0):
-		return 0, fmt.Errorf("sample: min_p: got %v, want 0, which keeps all tokens, or more", s.MinP)
-	}
-	best := argmax(logits)
-	if best < 0 {
-		return 0, fmt.Errorf("sample: no token to choose: all of %d logits are -Inf or NaN", len(logits))
-	}
-	if s.Temperature <= 0 {
-		return best, nil
-	}
-	s.ranks.reset(logits, logits[best], s.TopK)
-	u := rng.Float64(s.Seed, s.Stream, uint64(position))
-	return s.draw(s.filter(logits), u, logits), nil
+// Bias is added to the logit of a token; -Inf forbids it.
+type Bias struct {
+	ID  int32
+	Add float32
 }
 
-// argmax is the first of the highest logits, -1 if all are NaN or -Inf.
-func argmax(logits []float32) int32 {
+// New is a sampler of no random stream but 0, without biases.
+func New(s Settings) *Sampler { return &Sampler{Settings: s} }
+
+// links is what a chain is made of. It is set in init, since Check looks names up in it.
+var links map[string]func(*Sampler)
+
+func init() {
+	links = map[string]func(*Sampler){
+		"penalties": (*Sampler).penalties, "dry": (*Sampler).dry, "top_n_sigma": (*Sampler).topNSigma,
+		"top_k": (*Sampler).topK, "typ_p": (*Sampler).typical, "top_p": (*Sampler).topP, "min_p": (*Sampler).minP,
+		"xtc": (*Sampler).xtc, "temperature": (*Sampler).temperature,
+	}
+}
+
+// Next chooses the token that comes after past, for the text position of the given number; two choices at one position
+// use the same random number, of which there is one for a choice. Equal logits rank by id, the lower first. A logit of
+// -Inf is never chosen. Errors: a setting out of its range (*SettingError), a logit that is NaN, no logit above -Inf,
+// a bias for no token.
+func (s *Sampler) Next(logits []float32, position int, past []int32) (id int32, err error) {
+	if err := s.Check(); err != nil {
+		return 0, err
+	}
+	s.past = past
+	if logits, err = s.biased(logits); err != nil {
+		return 0, err
+	}
+	best, err := highest(logits)
+	if err != nil {
+		return 0, err
+	}
+	s.u = rng.Float64(s.Seed, s.Stream, uint64(position))
+	s.begin(logits, best)
+	if s.Temperature == 0 && s.DynatempRange == 0 || s.Mirostat > 0 {
+		for _, name := range s.Samplers {
+			if name == "penalties" || name == "dry" {
+				links[name](s)
+			}
+		}
+		if s.Mirostat > 0 && s.Temperature > 0 {
+			return s.mirostat(len(logits)), nil
+		}
+		return highest(s.ranks.logits)
+	}
+	for _, name := range s.Samplers {
+		links[name](s)
+	}
+	s.rank()
+	return s.draw().id, nil
+}
+
+// biased adds the biases, in a copy.
+func (s *Sampler) biased(logits []float32) ([]float32, error) {
+	if len(s.Bias) == 0 {
+		return logits, nil
+	}
+	s.logits = append(s.logits[:0], logits...)
+	for _, b := range s.Bias {
+		if b.ID < 0 || int(b.ID) >= len(logits) {
+			return nil, fmt.Errorf("sample: logit_bias: there is no token %d; ids are 0 … %d", b.ID, len(logits)-1)
+		}
+		if b.Add != b.Add || math.IsInf(float64(b.Add), 1) {
+			return nil, fmt.Errorf("sample: logit_bias: got %v for token %d, want a number or -inf", b.Add, b.ID)
+		}
+		s.logits[b.ID] += b.Add
+	}
+	return s.logits, nil
+}
+
+// highest is the first of the highest logits.
+func highest(logits []float32) (int32, error) {
 	best, id := float32(math.Inf(-1)), int32(-1)
 	for i, l := range logits {
-		if l > best {
+		if !(l <= best) {
+			if l != l {
+				return 0, fmt.Errorf("sample: the logit of token %d of %d is NaN", i, len(logits))
+			}
 			best, id = l, int32(i)
 		}
 	}
-	return id
+	if id < 0 {
+		return 0, fmt.Errorf("sample: no token to choose: all of %d logits are -Inf", len(logits))
+	}
+	return id, nil
 }
 
-// filter returns how many of the best tokens remain. Every filter keeps a beginning of the ranking, so the filters
-// need only as much of it as they keep.
-func (s *Sampler) filter(logits []float32) int {
-	r := &s.ranks
-	n := r.len()
-	if s.TopK > 0 {
-		n = min(n, s.TopK)
-	}
-	if s.TopP < 1 {
-		target := s.TopP * r.total(n, 1, logits)
-		sum := 0.0
-		for i := range n {
-			sum += r.weight(r.at(i), 1)
-			if sum >= target {
-				n = i + 1
-				break
-			}
-		}
-	}
-	if s.MinP > 0 {
-		for i := 1; i < n; i++ {
-			if r.weight(r.at(i), 1) < s.MinP {
-				n = i
-				break
-			}
-		}
-	}
-	return n
+// begin has all logits as candidates, not ranked yet.
+func (s *Sampler) begin(logits []float32, best int32) {
+	s.ranks.logits, s.ranks.max = logits, logits[best]
+	s.ranks.floor, s.ranks.ranked = -math.MaxFloat32, false // all but -Inf
+	s.scale = 1
 }
 
-// draw returns the token at u, in [0, 1), of the n best tokens' cumulative distribution.
-func (s *Sampler) draw(n int, u float64, logits []float32) int32 {
+// rank ranks the candidates, unless they are.
+func (s *Sampler) rank() {
+	if !s.ranks.ranked {
+		s.ranks.reset()
+		s.n = s.ranks.len()
+	}
+}
+
+// draw returns the candidate at u of the cumulative distribution of those left.
+func (s *Sampler) draw() candidate {
 	r := &s.ranks
-	target := u * r.total(n, s.Temperature, logits)
+	target := s.u * r.total(s.n, s.scale)
 	sum := 0.0
-	for i := range n {
+	for i := range s.n {
 		c := r.at(i)
-		sum += r.weight(c, s.Temperature)
-		if sum > target {
-			return c.id
+		if sum += r.weight(c, s.scale); sum > target {
+			return c
 		}
 	}
-	return r.at(0).id // target was rounded up to the sum or above it
+	return r.at(0) // target was rounded up to the sum or above it
 }
