@@ -131,7 +131,7 @@ func (t *attendingBack[C]) head(h int, room *attentionRoom[C]) {
 		clear(gv[i*t.gv.strides[last-1]:][:t.valueSize])
 	}
 	for g := range t.group {
-		for i := 0; i < t.queries; i += gradRows {
+		for i := 0; i < t.queries && !t.c.c.env.Control.Stopped(); i += gradRows {
 			t.few(gk, gv, (h*t.group+g)*t.queries+i, i, min(gradRows, t.queries-i), room)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // LinearCrossEntropy is cross_entropy(x.dot(w, …), target, axis) over all axes of w but the axis of classes: the last
 // linear of a language model and its loss in one. The scores of all rows and classes are never in memory at once, nor
-// is their gradient: rows go in blocks of 64, and the gradient computes the scores again.
+// is their gradient: rows go in blocks of 128, and the gradient computes the scores again.
 //
 // Shape: x[row, embed], w[vocab, embed], target[row] of integers → a scalar, or [row] for reduction="none". Rows may
 // have any axes.

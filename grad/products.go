@@ -2,6 +2,7 @@ package grad
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fucina-go/fucina/core"
@@ -84,6 +85,7 @@ type products struct {
 	create   bool
 	given    bool // the graph is there already
 	env      *core.Env
+	own      []*core.Tensor // variables that stand for inputs and end with the call
 	results  []*core.Tensor
 }
 
@@ -118,6 +120,7 @@ func (p *products) run(xs, vectors []*core.Tensor, f func(in []*core.Tensor)) {
 				}
 				in[i] = p.env.Watch(x)
 				defer in[i].Free()
+				p.own = append(p.own, in[i])
 			}
 		}
 		f(in)
@@ -215,10 +218,11 @@ func (p *products) zeros(t *core.Tensor) *core.Tensor {
 	return p.env.Zeros(t.DType(), t.Axes(), t.Sizes()...)
 }
 
-// settle makes the results constants, unless they are to be differentiated.
+// settle makes the results constants, unless they are to be differentiated. What f returned as it got it ends with the
+// call, and is a constant too.
 func (p *products) settle(list []*core.Tensor) {
 	for i, t := range list {
-		if !p.create {
+		if !p.create || slices.Contains(p.own, t) {
 			list[i] = t.Detach()
 		}
 	}

@@ -219,7 +219,7 @@ func (d *batchesOf) take() (star.Value, error) {
 	return batch, nil
 }
 
-// whole insists that no list has become shorter.
+// whole insists that no list has become shorter, and that what came into a dict can be cut.
 func (d *batchesOf) whole() error {
 	parts := []star.Value{d.data}
 	switch v := d.data.(type) {
@@ -232,9 +232,16 @@ func (d *batchesOf) whole() error {
 		}
 	}
 	for _, part := range parts {
-		if v, ok := part.(*star.List); ok && v.Len() < d.n {
-			return &core.Error{Op: d.op, Msg: fmt.Sprintf("a list of the data has %d examples now, it had %d",
-				v.Len(), d.n)}
+		switch v := part.(type) {
+		case Tensor:
+		case *star.List:
+			if v.Len() < d.n {
+				return &core.Error{Op: d.op, Msg: fmt.Sprintf("a list of the data has %d examples now, it had %d",
+					v.Len(), d.n)}
+			}
+		default:
+			return &core.Error{Op: d.op, Msg: fmt.Sprintf("a part of the data is a %s now", part.Type()),
+				Hint: "want a tensor or a list, or a tuple or dict of them"}
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("cannot keep %d files here", keep),
 			Hint: "this program saves files in its own way, one of each name"}
 	}
-	s := saver{op: b.Name(), names: map[*core.Tensor]string{}, taken: map[string]bool{}}
+	s := saver{it: it, op: b.Name(), names: map[*core.Tensor]string{}, taken: map[string]bool{}}
 	c := savedRun{Version: checkpointVersion, Objects: map[string]any{}}
 	for _, object := range objects {
 		name := string(object[0].(star.String))
@@ -90,6 +90,7 @@ func splitKeywords(kwargs []star.Tuple, names ...string) (objects, own []star.Tu
 
 // saver collects the tensors of objects.
 type saver struct {
+	it    *Interp
 	op    string
 	list  []namedTensor
 	names map[*core.Tensor]string // a tensor that is met twice is saved once
@@ -101,6 +102,9 @@ func (s *saver) node(path string, v star.Value, depth int) (any, error) {
 	if depth > maxObjectDepth {
 		return nil, &core.Error{Op: s.op, Msg: fmt.Sprintf("%.60s… is nested more than %d deep", path, maxObjectDepth),
 			Hint: "does it hold itself?"}
+	}
+	if err := s.it.spend(1); err != nil { // what is held twice is saved twice, and so on inside
+		return nil, err
 	}
 	switch v := v.(type) {
 	case star.NoneType:

@@ -166,7 +166,7 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if err != nil {
 		return nil, err
 	}
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
+	r := csv.NewReader(interruptible{strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")), it})
 	r.Comma, _ = utf8.DecodeRuneInString(sep)
 	rows, err := r.ReadAll()
 	if err != nil {
@@ -201,6 +201,9 @@ func (it *Interp) column(rows [][]string, k int, along *axis.List) star.Value {
 	whole, fraction := make([]int64, len(rows)), make([]float64, len(rows))
 	isWhole, isNumber := true, true
 	for i, row := range rows {
+		if why := it.stopped.Load(); i%longList == 0 && why != nil {
+			panic(why)
+		}
 		cell := strings.TrimSpace(row[k])
 		var err error
 		if isWhole {

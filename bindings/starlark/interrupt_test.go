@@ -14,7 +14,11 @@ import (
 )
 
 // longWork is what takes long, and what it needs before; dir is a folder for files.
-func longWork(dir string) map[string]struct{ setup, src string } {
+func longWork(t *testing.T, dir string) map[string]struct{ setup, src string } {
+	table := dir + "/table.csv"
+	if err := os.WriteFile(table, []byte("a,b\n"+strings.Repeat("1,2.5\n", 5000000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return map[string]struct{ setup, src string }{
 		"a matmul of half a minute": {`x = ones(i=4096, k=4096)
 w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
@@ -72,6 +76,16 @@ text = "ba" * (1 << 22)`, "b.encode(text)"},
 			"for y in range(1 << 20): save_npy(path, x)"},
 		"loading": {`path = "` + dir + `/x.npy"; save_npy(path, ones(i=1 << 25))`,
 			`for y in range(1 << 20): load_npy(path, "i").free()`},
+		"the gradient of an attention": {
+			"x = variable(ones(seq=1 << 14, head_dim=64))\ny = x.detach()\nz = attention(x, y, y).sum()",
+			"backward(z, retain_graph=True)"},
+		"a table": {"", `load_csv("` + table + `")`},
+		"a checkpoint": {"x = [1]\nfor _ in range(60): x = [x, x]",
+			`save_checkpoint("` + dir + `/shared.safetensors", x=x)`},
+		"a checkpoint that is loaded": {
+			"x = struct(a=1)\nsave_checkpoint('" + dir + "/small.safetensors', x=x)\n" +
+				"for _ in range(60): x = struct(a=x, b=x)",
+			"load_checkpoint('" + dir + "/small.safetensors', x=x)"},
 		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	}
 }
@@ -83,7 +97,7 @@ func TestInterrupts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("times out of the ordinary under the race detector")
 	}
-	for name, c := range longWork(filepath.ToSlash(t.TempDir())) {
+	for name, c := range longWork(t, filepath.ToSlash(t.TempDir())) {
 		t.Run(name, func(t *testing.T) {
 			it := New(Config{Stdout: io.Discard})
 			defer it.Close()

@@ -133,6 +133,9 @@ func (l *loader) holds(v star.Value, depth int) bool {
 	if depth > maxObjectDepth {
 		return true
 	}
+	if err := l.f.it.spend(1); err != nil {
+		panic(err)
+	}
 	switch v := v.(type) {
 	case Tensor, grad.Stateful:
 		return true

@@ -450,6 +450,10 @@ type namedTensor struct {
 func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[string]string, keep int) error {
 	infos, axes := make([]safetensors.Info, len(list)), map[string]string{}
 	for i, t := range list {
+		if t.x.DType().Quantized() {
+			return &core.Error{Op: op, Msg: fmt.Sprintf("%s is %s, and safetensors has no quantized dtype", t.name,
+				t.x.Shape()), Hint: "its numbers are: x.dequantize()"}
+		}
 		infos[i] = safetensors.Info{Name: t.name, DType: t.x.DType(), Shape: t.x.Sizes()}
 		if t.x.Rank() > 0 {
 			axes[t.name] = t.x.Axes().String()

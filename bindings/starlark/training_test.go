@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,4 +139,35 @@ backward(sum([x.sum() for x in w]))`); err != nil {
 	if _, err := run("opt.step()"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestNoInternalErrors has what a script may do by mistake: the message says what, not where in Go it went wrong.
+func TestNoInternalErrors(t *testing.T) {
+	it, _ := inFolder(t)
+	for _, c := range []struct{ src, want string }{
+		{"d = {'x': ones(batch=4)}\nb = batches(d, 2)\nd['y'] = 3\nb.next()", "a part of the data is a int now"},
+		{"q = ones(a=4, b=256).quantize('q4_k')\nsave_safetensors('q.safetensors', {'q': q})",
+			"q is q4_k[a=4, b=256], and safetensors has no quantized dtype"},
+		{"save_checkpoint('q.safetensors', q=ones(a=4, b=256).quantize('q4_k'))", "safetensors has no quantized dtype"},
+	} {
+		_, err := it.Eval(background, "test", c.src)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngave %v, want %s", c.src, err, c.want)
+		}
+	}
+	evaluate(t, it, `
+w = variable(ones(a=2))
+def f():
+    e = optim.ema([w])
+    e.swap()
+    save_checkpoint("e.safetensors", e=e)
+check(f)
+z = variable(zeros(a=0))
+backward(w.sum() + z.sum())
+equal(clip_grad_norm([w, z], 5.0, norm_type=float("inf")), 1.0)
+y, dy = jvp(lambda x: x, [ones(a=2)], [ones(a=2)], create_graph=True)
+equal((y.tolist(), dy.tolist()), ([1, 1], [1, 1]))
+l, h = hvp(lambda x: x, [tensor(2.0)], [tensor(1.0)], create_graph=True)
+equal((l.item(), h[0].item()), (2, 0))
+`)
 }

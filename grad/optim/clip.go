@@ -28,6 +28,7 @@ func ClipNorm(env *core.Env, params []Param, limit, order float64, strict bool) 
 	size := 0.0
 	for _, p := range grads {
 		switch {
+		case p.g.Len() == 0:
 		case math.IsInf(order, 1):
 			size = math.Max(size, greatest(env, p.g)) // a NaN stays
 		case order == 2:

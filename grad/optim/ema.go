@@ -155,6 +155,9 @@ func (a *EMA) State() grad.State {
 	st := grad.State{Tensors: map[string]*core.Tensor{}, Values: map[string]any{"updates": a.updates, "decay": a.decay,
 		"swapped": a.swapped}}
 	for i, p := range a.params {
+		if i >= len(a.average) { // made in shape-only mode
+			break
+		}
 		st.Tensors[p.Name+".average"] = copyOf(a.env, a.average[i])
 		if a.swapped && a.backup[i] != nil {
 			st.Tensors[p.Name+".backup"] = copyOf(a.env, a.backup[i])

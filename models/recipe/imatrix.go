@@ -3,6 +3,7 @@ package recipe
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -61,11 +62,8 @@ func readAll(name string, open func(name string) (fs.File, error)) ([]byte, erro
 			importanceMost)
 	}
 	data := make([]byte, info.Size())
-	for n := 0; n < len(data); {
-		k, err := f.Read(data[n:])
-		if n += k; err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return data, nil
 }

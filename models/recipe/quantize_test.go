@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/core/par"
@@ -322,5 +323,30 @@ func TestExperts(t *testing.T) {
 	}
 	if got := out.Tensors()[0].Bytes(); !bytes.Equal(got, want) {
 		t.Errorf("got %x\nwant %x", got[:64], want[:64])
+	}
+}
+
+// eager is a file whose last bytes come together with io.EOF, as those of an archive may.
+type eager struct {
+	fs.File
+	r io.Reader
+}
+
+func (e eager) Read(p []byte) (int, error) { return e.r.Read(p) }
+
+// TestImportanceWithEOF reads a whole file that says at once that it ends.
+func TestImportanceWithEOF(t *testing.T) {
+	data := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0, 1, 0, 0, 0, 'a', 2, 0, 0, 0, 1, 0, 0, 0},
+		math.Float32bits(6))
+	name := filepath.Join(t.TempDir(), "eager")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := ReadImportance(name, func(name string) (fs.File, error) {
+		f, err := os.Open(name)
+		return eager{f, iotest.DataErrReader(f)}, err
+	})
+	if err != nil || len(m["a"]) != 1 || m["a"][0] != 3 {
+		t.Errorf("%v, %v", m, err)
 	}
 }
