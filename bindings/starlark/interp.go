@@ -94,6 +94,8 @@ type Interp struct {
 	work      atomic.Uint64        // steps of the current run that builtins did
 	onCancel  []cancelHook
 
+	interrupts interrupts
+
 	env   *core.Env
 	paths *paths // not nil while check runs
 
