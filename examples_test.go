@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/bindings/starlark"
 )
 
@@ -20,6 +21,7 @@ func runExample(t *testing.T, path string) string {
 	var out bytes.Buffer
 	it := starlark.New(starlark.Config{Stdout: &out})
 	defer it.Close()
+	plot.Add(it)
 	if err := it.RunFile(context.Background(), path); err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -107,7 +107,7 @@ func saveText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "text", &text); err != nil {
 		return nil, err
 	}
-	return star.None, interpOf(t).save(b.Name(), path, func(w io.Writer) error {
+	return star.None, interpOf(t).Save(b.Name(), path, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
