@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/fucina-go/fucina/grad/optim"
@@ -105,7 +107,7 @@ func looped(t *testing.T, rule, dir string, until, way, stop int) (result, print
 		t.Fatal(err)
 	}
 	if _, err = it.Eval(ctx, "<train>", fmt.Sprintf("go(%d)", until)); err != nil {
-		if way == bySave && strings.Contains(err.Error(), errFull.Error()) ||
+		if way == bySave && strings.Contains(err.Error(), "cannot save run.safetensors: "+syscall.ENOSPC.Error()) ||
 			way != bySave && errors.Is(err, context.Canceled) {
 			return "", out.String()
 		}
@@ -124,7 +126,7 @@ type fullDisk struct {
 	left int
 }
 
-var errFull = errors.New("no space left on device")
+var errFull = &fs.PathError{Op: "write", Path: "run.safetensors", Err: syscall.ENOSPC}
 
 func (d *fullDisk) Write(b []byte) (int, error) {
 	if d.left -= len(b); d.left < 0 {
@@ -176,5 +178,54 @@ func TestTrainInterrupted(t *testing.T) {
 	_, printed = looped(t, "adamw", dir, 13, unstopped, 0)
 	if want := "run.safetensors: goes on at step 7 of 13\n"; !strings.HasPrefix(printed, want) {
 		t.Errorf("printed\n%swant at its beginning\n%s", printed, want)
+	}
+}
+
+// What goes wrong has a message of its own, and the file that was saved before is still there.
+func TestTrainErrors(t *testing.T) {
+	it, dir := inFolder(t)
+	evaluate(t, it, `
+load("@stdlib//train.star", "train")
+w = variable(ones(a=3))
+def go(w=w, loss=None, path="run.safetensors", lr=1e-3, steps=4, **more):
+    return train.run(loss or (lambda step: (w * w).mean()), optim.adamw({"w": w}, lr=lr), steps=steps, save=path,
+        quiet=True, **more)
+go()
+equal(go().step, 4)
+turn = [0]
+def sour(step):
+    turn[0] += 1
+    return (w * (float("nan") if turn[0] == 3 else 1.0)).sum()
+`)
+	file := filepath.Join(dir, "run.safetensors")
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for src, want := range map[string]string{
+		`go(variable(ones(a=4)))`: `run.safetensors is of another model: params.w is f32[a=4] here but ` +
+			`f32[a=3] there; 1 of 1 tensors differ; nothing was changed`,
+		`go({"u": variable(ones(a=3))}["u"], state={"more": w})`: "run.safetensors has no more; it has",
+		`go(path="no/run.safetensors")`:                          "cannot save no/run.safetensors: no such file",
+		`go(steps=9, save_every=9, loss=sour)`:                   "the loss of step 7 is nan; anomaly(fn) says",
+		`go(steps=9, loss=lambda step: w)`:                       "loss must be a scalar, got f32[a=3]",
+		`go(state={"params": w})`:                                `state cannot have "params", which is the run's`,
+		`go(steps=9, loss=lambda step: fail("own"))`:             "own",
+		`go(steps=9, validate=lambda: "x")`:                      "text",
+		`save_text("run.safetensors/x", "y")`:                    "cannot save run.safetensors/x: ",
+		`save_text("x.txt", 3)`:                                  "for parameter text: got int, want string",
+		`defer_interrupt()`:                                      "defer_interrupt: got no function; use defer_inter",
+	} {
+		if _, err := it.Eval(background, "test", src); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", src, err, want)
+		}
+		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, saved) {
+			t.Errorf("%s: what was saved is lost, %v", src, err)
+			_ = os.WriteFile(file, saved, 0o666)
+		}
+	}
+	// Outside of defer_interrupt Ctrl-C is the context's.
+	if it.Interrupt() {
+		t.Error("an interrupt was taken with no script running")
 	}
 }
