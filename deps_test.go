@@ -43,8 +43,8 @@ const importPolicy = `
 	core/*, kernels/* < core < grad < grad/{optim,es,lora}
 
 	# Language models.
-	core, core/gguf, core/rng < models/*
-	models/{token,chat,kv,sample,constrain,spec,stream} < models < models/serve
+	core, core/gguf, core/rng, core/quant, core/par < models/*
+	models/{token,chat,kv,sample,recipe,constrain,spec,stream} < models < models/serve
 
 	# Scripts. Only bindings/starlark and above know Starlark.
 	core, grad, grad/*, models, models/*, stdlib < bindings/starlark < repl < cmd/fucina-repl

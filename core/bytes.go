@@ -132,4 +132,4 @@ func (t *Tensor) Assign(v *Tensor) {
 }
 
 // bytes is the memory of a dense tensor.
-func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), t.Len()*t.dtype.Size()) }
+func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), byteCount(t.dtype, t.Len())) }

@@ -27,14 +27,26 @@ func (e *Env) Cast(x *Tensor, dt dtype.Type) *Tensor { return cast.In(e, Cast{X:
 // Names changes the dtype.
 func (a *Cast) Names(p *Plan) { p.Out(a.X.axes, a.DType) }
 
+// Quantized takes a quantized x, which is decoded on the way.
+func (*Cast) Quantized() (operands uint64, named bool) { return 1, false }
+
 // Eval converts.
-func (a *Cast) Eval(c *Ctx) { c.copyInto(c.Out(0), a.X) }
+func (a *Cast) Eval(c *Ctx) {
+	x := a.X
+	if x.dtype.Quantized() {
+		x = c.Scratch(dtype.F32, a.X.axes, a.X.sizes)
+		c.decode(x, a.X)
+	}
+	c.copyInto(c.Out(0), x)
+}
 
 // Samples covers the lengths and every pair of dtypes.
 func (*Cast) Samples(m *Maker) (list []Cast) {
 	for _, n := range lengths {
 		list = append(list, Cast{X: m.Tensor(dtype.F32, "col=%d", n), DType: dtype.I32})
 	}
+	list = append(list, Cast{X: m.Quantized("q5_0", "row=3 col=32"), DType: dtype.F32},
+		Cast{X: m.Quantized("q5_0", "row=3 col=32"), DType: dtype.BF16})
 	for _, from := range allDTypes {
 		for _, to := range allDTypes {
 			list = append(list, Cast{X: m.Tensor(from, "row=3 col=17"), DType: to})

@@ -104,11 +104,12 @@ func transpose[C number](c *Ctx, d, v *Tensor) bool {
 		}
 	}
 	apart *= cols // from one row of d to the next
-	strips := ceilDiv(rows, transposeRows)
-	c.Split(others*strips, max(1, pointGrain/(cols*min(rows, transposeRows))), func(lo, hi int) {
+	strips, across := ceilDiv(rows, transposeRows), ceilDiv(cols, transposeCols)
+	work := min(rows, transposeRows) * min(cols, transposeCols)
+	c.Split(others*strips*across, max(1, pointGrain/work), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			first, other := i%strips*transposeRows, i/strips
-			to, from, size := first*apart, first, cols
+			col, row, other := i%across*transposeCols, i/across%strips*transposeRows, i/across/strips
+			to, from, size := row*apart+col, row+col*step, cols
 			for k := last - 1; k >= 0; k-- {
 				if k != along {
 					at := other % w.dims[k]
@@ -119,15 +120,14 @@ func transpose[C number](c *Ctx, d, v *Tensor) bool {
 				size *= w.dims[k]
 			}
 			dp, vp := unsafe.Add(d.data, to*d.dtype.Size()), unsafe.Add(v.data, from*v.dtype.Size())
-			n := min(transposeRows, rows-first)
-			transposeBlock((*C)(dp), (*C)(vp), n, cols, apart, step)
+			transposeBlock((*C)(dp), (*C)(vp), min(transposeRows, rows-row), min(transposeCols, cols-col), apart, step)
 		}
 	})
 	return true
 }
 
-// transposeRows is how many rows are transposed at once.
-const transposeRows = 64
+// A block of this many rows and columns is transposed at once.
+const transposeRows, transposeCols = 64, 1024
 
 // transposeBlock sets dp[i·apart + j] to vp[j·step + i].
 func transposeBlock[C number](dp, vp *C, rows, cols, apart, step int) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 // How much of a tensor String shows: all of it up to displayWhole elements, else displayEdge
@@ -16,13 +17,16 @@ const (
 )
 
 // String is the shape and the values, long axes elided in the middle; a tensor that was ended says
-// what ended it.
+// what ended it, and a quantized one, instead of its values, how much memory they take.
 func (t *Tensor) String() string {
 	switch end := t.ending(); {
 	case end != nil:
 		return t.Shape() + " " + end.text(t)
 	case t.meta:
 		return t.Shape() + " without data"
+	case t.dtype.Quantized():
+		f, _ := quant.Of(t.dtype)
+		return fmt.Sprintf("%s of %.4g bytes per element", t.Shape(), float64(f.Bytes)/float64(f.Block))
 	case t.Len() == 0:
 		return t.Shape() + " []"
 	case t.Rank() == 0:

@@ -19,7 +19,10 @@ import (
 // rounding (fused multiply-add); f16 and bf16 compute in f32. A row of a batch has the bits of that row
 // alone.
 //
-// Errors: an axis that one of them lacks; sizes or dtypes that differ.
+// A quantized w is decoded on the way, with the result of w.dequantize(). Its blocks lie along its last axes, and
+// those must be the ones contracted; products are added in their order.
+//
+// Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
 //
 // Example:
 //
@@ -40,9 +43,12 @@ func (x *Tensor) Dot(w *Tensor, axes string) *Tensor {
 // Names sorts the axes by role.
 func (a *Dot) Names(p *Plan) {
 	con := p.contract(a.X, a.W, a.Axes)
-	p.Out(con.Out, p.Same(a.X, a.W))
+	p.Out(con.Out, p.product(a.X, a.W))
 	p.Keep(con)
 }
+
+// Quantized takes a quantized w.
+func (*Dot) Quantized() (operands uint64, named bool) { return 2, false }
 
 // contract insists that both operands have the contracted axes and no free axis stands in both.
 func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
@@ -50,6 +56,10 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 	p.NeedAll(w, axes)
 	con := axis.Contract(x.axes, w.axes, axes)
 	p.batches = append(p.batches, con.Batch)
+	if w.dtype.Quantized() {
+		p.alongBlocks(w, con.Sum)
+		con.Sum = w.axes.Shared(con.Sum)
+	}
 	return con
 }
 
@@ -58,6 +68,10 @@ func (a *Dot) Eval(c *Ctx) { c.contract(c.Out(0), a.X, a.W, c.Data().(axis.Contr
 
 // contract computes out = x·w, whose axes con has sorted.
 func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {
+	if w.dtype.Quantized() {
+		c.contractQuantized(out, x, w, con)
+		return
+	}
 	switch classOf(out.dtype) {
 	case dtype.F32:
 		multiply[float32](c, out, x, w, con)
@@ -86,13 +100,15 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 	if out.dtype != dt {
 		dst = c.Scratch(dt, out.axes, out.sizes)
 	}
-	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, plain: plain}
+	g := product[C]{c: elementsOf[C](dst), a: elementsOf[C](a), b: elementsOf[C](b), m: m, n: n, k: k, all: k,
+		plain: plain}
 	batch := out.Len() / (m * n)
-	if dt.IsFloat() && m > fewRows && n >= gemm.Width && k > 0 {
-		g.pack(c, batch)
+	if dt.IsFloat() && k > 0 && (m > fewRows && n >= gemm.Width || k > packDepth) {
+		g.room(c, batch, packDepth)
+		g.runPacked(c, batch, packDepth)
+	} else {
+		g.run(c, batch)
 	}
-	tiles := g.tiles(batch)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
 	if dst != out {
 		c.copyInto(out, dst)
 	}
@@ -111,11 +127,12 @@ func volume(t *Tensor, axes *axis.List) int {
 func elementsOf[C any](t *Tensor) []C { return unsafe.Slice((*C)(t.data), t.Len()) }
 
 // product is a batch of matrix products c[m×n] = a[m×k]·b, b being k×n if plain, else n×k, or in panels if
-// packed is set.
+// packed is set. The panels hold k elements of the contracted index from place from on, of all that there are.
 type product[C number] struct {
 	c, a, b    []C
 	packed     []C
 	m, n, k    int
+	from, all  int
 	plain      bool
 	rows, cols int // of a tile
 }
@@ -124,37 +141,61 @@ type product[C number] struct {
 // pays when every element is used that often.
 const fewRows = 8
 
+// packDepth is how much of the contracted index is packed and multiplied at once, so that no piece of work is long.
+// Tests make it small.
+var packDepth = 1 << 15
+
 // tileWork is how many multiplications a tile is worth at least; it keeps a tile well below the
 // time within which a stop must be seen. Tests make it small.
 var tileWork = 1 << 20
 
+// run computes the products, tile by tile.
+func (g *product[C]) run(c *Ctx, batch int) {
+	tiles := g.tiles(batch)
+	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
+}
+
+// runPacked is run with b in panels, depth elements of the contracted index after depth elements.
+func (g *product[C]) runPacked(c *Ctx, batch, depth int) {
+	for g.from = 0; g.from < g.all; g.from += depth {
+		g.k = min(depth, g.all-g.from)
+		g.pack(c, batch)
+		g.run(c, batch)
+	}
+}
+
+// room is what pack needs for so much of the contracted index.
+func (g *product[C]) room(c *Ctx, batch, depth int) {
+	size := batch * gemm.PackedLen(g.n, min(g.all, depth))
+	g.packed = elementsOf[C](c.Scratch(native[C](), axisList("packed"), []int{size}))
+}
+
 // pack puts b into panels, which the workers share out.
 func (g *product[C]) pack(c *Ctx, batch int) {
+	const wide = 4 * gemm.Width // what is packed at once
 	size := gemm.PackedLen(g.n, g.k)
-	t := c.Scratch(native[C](), axisList("packed"), []int{batch * size})
-	g.packed = elementsOf[C](t)
-	panels := ceilDiv(g.n, gemm.Width)
-	c.Split(batch*panels, max(1, pointGrain/(gemm.Width*g.k)), func(lo, hi int) {
+	strips := ceilDiv(g.n, wide)
+	c.Split(batch*strips, max(1, pointGrain/(wide*g.k)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			j := i % panels * gemm.Width
-			dst, src := g.packed[i/panels*size+j*g.k:], g.b[i/panels*g.n*g.k:]
-			cols := min(gemm.Width, g.n-j)
+			j := i % strips * wide
+			dst, src := g.packed[i/strips*size+j*g.k:], g.b[i/strips*g.n*g.all:]
+			cols := min(wide, g.n-j)
 			switch dst := any(dst).(type) {
 			case []float32:
-				packPanel(dst, any(src).([]float32), j, cols, g.n, g.k, g.plain)
+				packPanels(dst, any(src).([]float32), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			case []float64:
-				packPanel(dst, any(src).([]float64), j, cols, g.n, g.k, g.plain)
+				packPanels(dst, any(src).([]float64), j, cols, g.n, g.k, g.from, g.all, g.plain)
 			}
 		}
 	})
 }
 
-// packPanel packs the columns j … j+cols-1 of b.
-func packPanel[T num.Float](dst, b []T, j, cols, n, k int, plain bool) {
+// packPanels packs the columns j … j+cols-1 of b, k of their elements from place from on of all.
+func packPanels[T num.Float](dst, b []T, j, cols, n, k, from, all int, plain bool) {
 	if plain {
-		gemm.PackNN(dst, b[j:], cols, k, n)
+		gemm.PackNN(dst, b[from*n+j:], cols, k, n)
 	} else {
-		gemm.PackNT(dst, b[j*k:], cols, k, k)
+		gemm.PackNT(dst, b[j*all+from:], cols, k, all)
 	}
 }
 
@@ -166,7 +207,7 @@ func (g *product[C]) tiles(batch int) int {
 		cols := max(wide, tileWork/max(1, g.k*min(g.m, 48)))
 		g.cols = min(g.n, ceilDiv(cols, wide)*wide)
 		rows := max(1, tileWork/max(1, g.k*g.cols))
-		if g.packed != nil {
+		if native[C]() != dtype.I64 {
 			rows = ceilDiv(rows, 12) * 12 // what a kernel does at once
 		}
 		g.rows = min(g.m, rows)
@@ -182,14 +223,14 @@ func (g *product[C]) tile(lo, hi int) {
 		j, i, batch := t%across*g.cols, t/across%down*g.rows, t/across/down
 		rows, cols := min(g.rows, g.m-i), min(g.cols, g.n-j)
 		cs := g.c[batch*g.m*g.n+i*g.n+j:]
-		as := g.a[batch*g.m*g.k+i*g.k:]
+		as := g.a[batch*g.m*g.all+i*g.all+g.from:]
 		if g.packed != nil {
 			bs := g.packed[batch*gemm.PackedLen(g.n, g.k)+j*g.k:]
 			switch cs := any(cs).(type) {
 			case []float32:
-				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.k, g.n, false)
+				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.all, g.n, g.from > 0)
 			case []float64:
-				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.k, g.n, false)
+				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.all, g.n, g.from > 0)
 			}
 			continue
 		}
@@ -249,6 +290,10 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 		Dot{X: m.Tensor(dtype.F32, "row=3 head=2 head_dim=4 batch=2"),
 			W: m.Tensor(dtype.F32, "head_dim=4 out=5 head=2 batch=2"), Axes: axisList("head_dim", "head")},
 		Dot{X: m.Tensor(dtype.F32, "in=17"), W: m.Tensor(dtype.F32, "in=17"), Axes: in})
+	for _, dt := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=64"), W: m.Quantized("q4_0", "out=37 in=64"), Axes: in},
+			Dot{X: m.Tensor(dt, "in=256 row=3 expert=2"), W: m.Quantized("q6_k", "out=5 expert=2 in=256"), Axes: in})
+	}
 	for _, dt := range allDTypes {
 		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "in=5 out=17"), Axes: in},
 			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "row=3 out=4 in=5"), Axes: in})
@@ -259,11 +304,19 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 // Saves the other operand of each that wants a gradient.
 func (*Dot) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 0 }
 
+// back contracts gy with w over w's own axes. A quantized w is decoded, and the product rounded to gy's dtype.
+func back(gy, w *Tensor, axes *axis.List) *Tensor {
+	if w.dtype.Quantized() {
+		return dot.Call(Dot{X: gy.wide(), W: w.Dequantize(), Axes: axes}).narrow(gy.dtype)
+	}
+	return dot.Call(Dot{X: gy, W: w, Axes: axes})
+}
+
 // VJP contracts gy with each operand over that one's own axes.
 func (a *Dot) VJP(_, gy []*Tensor, g *Grads) {
 	con := axis.Contract(a.X.axes, a.W.axes, a.Axes)
 	if g.Wants(0) {
-		g.Set(0, dot.Call(Dot{X: gy[0], W: a.W, Axes: con.B}))
+		g.Set(0, back(gy[0], a.W, con.B))
 	}
 	if g.Wants(1) {
 		g.Set(1, dot.Call(Dot{X: gy[0], W: a.X, Axes: con.A}))

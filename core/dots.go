@@ -32,11 +32,14 @@ func (a *Dots) Names(p *Plan) {
 	var cons []axis.Contraction
 	for _, w := range a.Weights {
 		con := p.contract(a.X, w, a.Axes)
-		p.Out(con.Out, p.Same(a.X, w))
+		p.Out(con.Out, p.product(a.X, w))
 		cons = append(cons, con)
 	}
 	p.Keep(cons)
 }
+
+// Quantized takes quantized weights.
+func (*Dots) Quantized() (operands uint64, named bool) { return ^uint64(1), false }
 
 // Sizes compares x with each weight; two weights need not agree with one another.
 func (a *Dots) Sizes(s *Sizes) {
@@ -70,6 +73,8 @@ func (*Dots) Samples(m *Maker) (list []Dots) {
 		list = append(list, Dots{X: m.Tensor(dtype.F32, "row=3 embed=%d", n), Axes: axes, Weights: []*Tensor{
 			m.Tensor(dtype.F32, "ffn=4 embed=%d", n), m.Tensor(dtype.F32, "head=2 embed=%d head_dim=3", n)}})
 	}
+	list = append(list, Dots{X: m.Tensor(dtype.F32, "row=3 embed=64"), Axes: axes, Weights: []*Tensor{
+		m.Quantized("q8_0", "ffn=4 embed=64"), m.Tensor(dtype.F32, "embed=64 head=3")}})
 	for _, dt := range allDTypes {
 		list = append(list, Dots{X: m.Tensor(dt, "row=3 embed=17"), Axes: axes, Weights: []*Tensor{
 			m.Tensor(dt, "embed=17 ffn=4"), m.Tensor(dt, "ffn=5 embed=17"), m.Tensor(dt, "embed=17")}})
@@ -102,7 +107,7 @@ func (a *Dots) VJP(_, gy []*Tensor, g *Grads) {
 		if !g.Wants(0) {
 			continue
 		}
-		part := dot.Call(Dot{X: gy[i], W: w, Axes: con.B})
+		part := back(gy[i], w, con.B)
 		if gx != nil {
 			part = gx.Add(part)
 		}

@@ -11,7 +11,8 @@ import (
 // Embedding looks rows up in a table: for every index the weight's row at that place of the axis.
 //
 // Shape: indices[row] of integers, weight[vocab, embed] → y[row, embed]; the indices may have any
-// axes, the weight's other axes follow them.
+// axes, the weight's other axes follow them. Of a quantized weight the rows are decoded to f32; its blocks must
+// lie along the other axes.
 //
 // Errors: indices that are no integers or lie outside of 0 … vocab-1; an axis that both have.
 //
@@ -41,9 +42,17 @@ func (a *Embedding) Names(p *Plan) {
 			p.c.hint(p.c.renamed("rename it", a.Indices, both.Names(),
 				freshNames(both, a.Indices.axes, a.Weight.axes))))
 	}
-	p.Out(a.Indices.axes.Append(rest), a.Weight.dtype)
+	dt := a.Weight.dtype
+	if dt.Quantized() {
+		p.alongBlocks(a.Weight, rest)
+		dt = dtype.F32
+	}
+	p.Out(a.Indices.axes.Append(rest), dt)
 	p.Keep(axisList(string(a.Axis)).Append(rest))
 }
+
+// Quantized takes a quantized weight.
+func (*Embedding) Quantized() (operands uint64, named bool) { return 2, false }
 
 // Eval copies rows.
 func (a *Embedding) Eval(c *Ctx) {
@@ -51,7 +60,10 @@ func (a *Embedding) Eval(c *Ctx) {
 	if out.Len() == 0 {
 		return
 	}
-	w := c.Dense(a.Weight, c.Data().(*axis.List), a.Weight.dtype)
+	w := a.Weight // if it is quantized, in the right order
+	if !w.dtype.Quantized() {
+		w = c.Dense(w, c.Data().(*axis.List), w.dtype)
+	}
 	ids := c.Dense(a.Indices, a.Indices.axes, dtype.I64)
 	n := w.sizes[0]
 	places := unsafe.Slice((*int64)(ids.data), ids.Len())
@@ -60,6 +72,10 @@ func (a *Embedding) Eval(c *Ctx) {
 			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, a.Axis, c.Describe(a.Weight)),
 				c.c.indexRange(a.Indices, n))
 		}
+	}
+	if w.dtype.Quantized() {
+		c.decodeRows(out, w, places)
+		return
 	}
 	width := w.Len() / n * w.dtype.Size()
 	c.Split(len(places), max(1, pointGrain/max(1, width)), func(lo, hi int) {
@@ -82,6 +98,8 @@ func (*Embedding) Samples(m *Maker) (list []Embedding) {
 		list = append(list, Embedding{Indices: m.Indices(dt, 5, "row=3 a=2"),
 			Weight: m.Tensor(dtype.F32, "embed=17 vocab=5"), Axis: "vocab"})
 	}
+	list = append(list, Embedding{Indices: m.Indices(dtype.I64, 5, "row=3"),
+		Weight: m.Quantized("q4_1", "vocab=5 embed=64"), Axis: "vocab"})
 	for _, dt := range allDTypes {
 		list = append(list, Embedding{Indices: m.Indices(dtype.I32, 5, "batch=2 row=3"),
 			Weight: m.Tensor(dt, "b=2 vocab=5 c=3"), Axis: "vocab"},

@@ -138,12 +138,13 @@ func (e *Env) Tensor(dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 }
 
 // Borrow is a shared tensor over bytes that belong to owner, such as a mapped file: dense, in the
-// order of axes. The bytes are never written.
+// order of axes. The bytes are never written. A quantized dtype has its blocks along the last axes: the last of them
+// may cut a row into several, as long as all together are whole blocks.
 func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 	t := newTensor(nil, dt, axes)
 	copy(t.sizes, sizes)
 	t.pack()
-	if n := t.Len() * dt.Size(); n != len(data) {
+	if byteCount(dt, t.Len()) != len(data) {
 		panic(&Error{Op: "borrow", Msg: t.Shape() + " does not fit the bytes given"})
 	}
 	t.buf = mem.Borrow(data, owner)

@@ -126,6 +126,9 @@ func clipped(b []byte) []byte { return b[:min(len(b), 64)] }
 // bitsOf is the elements of t in the order of its axes. NaNs are made one: their payload is nobody's
 // promise.
 func bitsOf(t *Tensor) []byte {
+	if t.dtype.Quantized() {
+		return bytes.Clone(t.bytes())
+	}
 	size := t.dtype.Size()
 	bits := make([]byte, 0, t.Len()*size)
 	eachOffset(t, func(off int) {
@@ -187,8 +190,11 @@ type laid struct {
 const gap = 0xa5 // fills memory between elements
 
 // lay stores the elements of t in a buffer of their own. Elements of an axis with step 0 are those at
-// its first place.
+// its first place. Quantized elements always lie one after another.
 func lay(e *Env, t *Tensor, order, steps []int) *laid {
+	if t.dtype.Quantized() {
+		return layBlocks(e, t)
+	}
 	size := t.dtype.Size()
 	x := newTensor(e, t.dtype, t.axes)
 	copy(x.sizes, t.sizes)
@@ -231,6 +237,20 @@ func lay(e *Env, t *Tensor, order, steps []int) *laid {
 		}
 	}
 	fill(0, 0, 0)
+	l.before = bytes.Clone(l.memory)
+	return l
+}
+
+// layBlocks is lay for quantized elements.
+func layBlocks(e *Env, t *Tensor) *laid {
+	x := newTensor(e, t.dtype, t.axes)
+	copy(x.sizes, t.sizes)
+	x.allocate(false)
+	l := &laid{Tensor: x, memory: x.bytes(), used: make([]bool, len(x.bytes()))}
+	copy(l.memory, t.bytes())
+	for i := range l.used {
+		l.used[i] = true
+	}
 	l.before = bytes.Clone(l.memory)
 	return l
 }
@@ -305,7 +325,7 @@ func (l *layout) applies(t *Tensor) bool {
 			long++
 		}
 	}
-	return t.Len() > 0 && (long > 1 || long == 1 && l.name != "permuted")
+	return t.Len() > 0 && !t.dtype.Quantized() && (long > 1 || long == 1 && l.name != "permuted")
 }
 
 func (l *layout) lay(e *Env, t *Tensor) *laid {
@@ -424,9 +444,9 @@ func (g *guards) released() error {
 
 // smallGrain splits work of any size while f runs.
 func smallGrain(f func()) {
-	grain, work := pointGrain, tileWork
-	defer func() { pointGrain, tileWork = grain, work }()
-	pointGrain, tileWork = 32, 128
+	grain, work, depth := pointGrain, tileWork, packDepth
+	defer func() { pointGrain, tileWork, packDepth = grain, work, depth }()
+	pointGrain, tileWork, packDepth = 32, 128, 48
 	f()
 }
 

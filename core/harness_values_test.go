@@ -76,7 +76,7 @@ func along(t *Tensor, name string, lo, hi int) *Tensor {
 	v.sizes = append(v.sizes, t.sizes...)
 	v.sizes[k] = hi - lo
 	if t.Len() > 0 {
-		v.data = unsafe.Add(t.data, lo*t.strides[k]*t.dtype.Size())
+		v.data = unsafe.Add(t.data, byteCount(t.dtype, lo*t.strides[k]))
 	}
 	return v
 }

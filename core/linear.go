@@ -29,9 +29,13 @@ func (x *Tensor) Linear(w, bias *Tensor) *Tensor {
 func (a *Linear) Names(p *Plan) {
 	p.Need(a.X, a.Axis)
 	con := p.contract(a.X, a.W, axisList(string(a.Axis)))
-	p.Same(a.X, a.W, a.Bias)
+	p.product(a.X, a.W)
+	p.Same(a.X, a.Bias)
 	p.Within(a.Bias, con.Out, "the product")
 }
+
+// Quantized takes a quantized w.
+func (*Linear) Quantized() (operands uint64, named bool) { return 2, false }
 
 // Compose contracts and adds.
 func (a *Linear) Compose() *Tensor {
@@ -48,6 +52,8 @@ func (*Linear) Samples(m *Maker) (list []Linear) {
 			Bias: m.Tensor(dtype.F32, "out=4"), Axis: "in"},
 			Linear{X: m.Tensor(dtype.F32, "row=3 in=4"), W: m.Tensor(dtype.F32, "in=4 out=%d", n), Axis: "in"})
 	}
+	list = append(list, Linear{X: m.Tensor(dtype.F32, "row=3 in=64"), W: m.Quantized("q5_1", "out=4 in=64"),
+		Bias: m.Tensor(dtype.F32, "out=4"), Axis: "in"})
 	for _, dt := range allDTypes {
 		list = append(list, Linear{X: m.Tensor(dt, "row=3 embed=17"), W: m.Tensor(dt, "head=2 embed=17 head_dim=3"),
 			Bias: m.Tensor(dt, "head_dim=3 head=2"), Axis: "embed"},

@@ -42,7 +42,10 @@ func (x *Tensor) LinearCrossEntropy(w, target *Tensor, axis string) *Tensor {
 }
 
 // entropyRows is how many rows of scores are in memory at once.
-const entropyRows = 64
+const entropyRows = 128
+
+// entropyDepth is how many classes are multiplied at once on the way to the gradient of x.
+const entropyDepth = 4096
 
 // Names insists that w has classes and what is contracted.
 func (a *LinearCrossEntropy) Names(p *Plan) {
@@ -103,6 +106,7 @@ func linearEntropies[C float32 | float64](c *Ctx, a *LinearCrossEntropy) {
 type scores[C float32 | float64] struct {
 	x, w, block         []C // [row, width], [class, width], [row of the block, class]
 	packed              []C
+	packedX             []C // room for the rows of a block in panels
 	rows, width, number int // number of classes
 }
 
@@ -113,8 +117,9 @@ func scoresOf[C float32 | float64](c *Ctx, x, w *Tensor, rows *axis.List, class 
 	s.x = elementsOf[C](c.Dense(x, rows.Append(in), native[C]()))
 	s.w = elementsOf[C](c.Dense(w, axisList(class).Append(in), native[C]()))
 	s.block = elementsOf[C](c.Scratch(native[C](), axisList("row", "class"), []int{min(s.rows, entropyRows), s.number}))
-	if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 {
-		g := product[C]{b: s.w, n: s.number, k: s.width}
+	if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 && s.width <= packDepth {
+		g := product[C]{b: s.w, n: s.number, k: s.width, all: s.width}
+		g.room(c, 1, s.width)
 		g.pack(c, 1)
 		s.packed = g.packed
 	}
@@ -126,17 +131,12 @@ func (s *scores[C]) eachBlock(c *Ctx, f func(from, n int)) {
 	for from := 0; from < s.rows; from += entropyRows {
 		n := min(entropyRows, s.rows-from)
 		if s.number > 0 {
-			g := product[C]{c: s.block, a: s.x[from*s.width:], b: s.w, packed: s.packed, m: n, n: s.number, k: s.width}
-			g.run(c)
+			g := product[C]{c: s.block, a: s.x[from*s.width:], b: s.w, packed: s.packed, m: n, n: s.number, k: s.width,
+				all: s.width}
+			g.run(c, 1)
 		}
 		f(from, n)
 	}
-}
-
-// run computes one product, tile by tile.
-func (g *product[C]) run(c *Ctx) {
-	tiles := g.tiles(1)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile)
 }
 
 // Ref is the two operations.
@@ -213,11 +213,25 @@ func linearEntropyGrads[C float32 | float64](c *Ctx, a *entropyGrad) {
 		gw = elementsOf[C](c.Out(len(c.c.outs) - 1))
 		clear(gw)
 	}
+	panels := product[C]{n: s.width, all: s.number} // room for w while it is multiplied from the left
+	if gx != nil && s.packed != nil {
+		panels.room(c, 1, entropyDepth)
+	}
+	if gw != nil {
+		x := product[C]{n: s.width, all: min(s.rows, entropyRows)}
+		x.room(c, 1, entropyRows)
+		s.packedX = x.packed
+	}
 	s.eachBlock(c, func(from, n int) {
 		s.slopes(c, ids[from:][:n], scale[from:][:n])
 		if gx != nil && s.width > 0 {
-			g := product[C]{c: gx[from*s.width:], a: s.block, b: s.w, m: n, n: s.width, k: s.number, plain: true}
-			g.run(c)
+			g := product[C]{c: gx[from*s.width:], a: s.block, b: s.w, packed: panels.packed, m: n, n: s.width,
+				k: s.number, all: s.number, plain: true}
+			if panels.packed != nil {
+				g.runPacked(c, 1, entropyDepth)
+			} else {
+				g.run(c, 1)
+			}
 		}
 		if gw != nil {
 			s.addTo(c, gw, from, n)
@@ -241,22 +255,19 @@ func (s *scores[C]) slopes(c *Ctx, ids []int64, scale []C) {
 	})
 }
 
-// addTo adds the block's part to the gradient of w: its transpose times the rows of x. Classes are shared out, so that
-// each adds up row after row.
+// addTo adds the block's part to the gradient of w: its transpose times the rows of x, which are packed once. Classes
+// are shared out, so that each adds up row after row.
 func (s *scores[C]) addTo(c *Ctx, gw []C, from, n int) {
 	const tile = 64 // classes whose columns are turned at once
-	x := s.x[from*s.width:]
+	x := product[C]{b: s.x[from*s.width:], packed: s.packedX, n: s.width, k: n, all: n, plain: true}
+	x.pack(c, 1)
 	c.Split(ceilDiv(s.number, tile), max(1, tileWork/max(1, tile*n*s.width)), func(lo, hi int) {
 		turned := make([]C, tile*n)
 		for t := lo; t < hi; t++ {
 			first := t * tile
 			count := min(tile, s.number-first)
-			for i := range n {
-				for j, v := range s.block[i*s.number+first:][:count] {
-					turned[j*n+i] = v
-				}
-			}
-			gemm.AddNN(gw[first*s.width:], turned, x, count, s.width, n, n, s.width, s.width)
+			gemm.Transpose(turned, s.block[first:], count, n, n, s.number)
+			gemm.Packed(gw[first*s.width:], turned, x.packed, count, s.width, n, n, s.width, true)
 		}
 	})
 }

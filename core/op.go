@@ -43,6 +43,12 @@ type InPlace interface{ InPlace() }
 // of those.
 type Chooser interface{ Chooses() }
 
+// Quantizing is an operation that takes quantized tensors: as the operands whose bits are set, by their place among
+// all tensor operands, and, if its dtype argument may be quantized, named is true. All others are refused.
+type Quantizing interface {
+	Quantized() (operands uint64, named bool)
+}
+
 // Axis is an argument that names one axis.
 type Axis string
 

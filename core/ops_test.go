@@ -40,7 +40,7 @@ func uncovered(info *Info, list []*subject) (missing []string) {
 	for _, n := range lengths {
 		missing = unless(missing, seen, fmt.Sprintf("axis of size %d", n))
 	}
-	if len(info.tensors) > 0 {
+	if slices.ContainsFunc(list, func(s *subject) bool { return slices.ContainsFunc(s.args, storable) }) {
 		missing = unless(missing, seen, "permuted storage", "strided storage", "backward storage")
 		if len(info.tensors) > 1 || !Is[InPlace](info) {
 			missing = unless(missing, seen, "broadcast storage")
@@ -71,6 +71,9 @@ func uncovered(info *Info, list []*subject) (missing []string) {
 	}
 	return missing
 }
+
+// storable tells whether an operand may be stored in several ways: quantized ones may not.
+func storable(t *Tensor) bool { return t != nil && !t.dtype.Quantized() }
 
 // repeatable tells whether the operation takes one tensor twice, as far as a tensor of one axis shows.
 func (s *subject) repeatable() bool {

@@ -90,6 +90,9 @@ func (a *Rename) apart() Op {
 	return &Rename{X: a.X, To: Map[string]{a.To.Keys, values}}
 }
 
+// Quantized takes a quantized x.
+func (*Rename) Quantized() (operands uint64, named bool) { return 1, false }
+
 // Sizes copies the sizes by place.
 func (a *Rename) Sizes(s *Sizes) { copy(s.c.outs[0].sizes, a.X.sizes) }
 
@@ -106,6 +109,7 @@ func (*Rename) Samples(m *Maker) (list []Rename) {
 		list = append(list, Rename{X: m.Tensor(dtype.F32, "row=3 a=%d", n),
 			To: Map[string]{axisList("a"), []string{"c"}}})
 	}
+	list = append(list, Rename{X: m.Quantized("q8_0", "row=3 a=32"), To: Map[string]{axisList("a"), []string{"b"}}})
 	for _, dt := range allDTypes {
 		list = append(list, Rename{X: m.Tensor(dt, "row=3 a=2 b=4"),
 			To: Map[string]{axisList("a", "b"), []string{"b", "a"}}})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -289,6 +290,32 @@ func (c *call) gather() {
 	}
 	if weak {
 		c.adapt()
+	}
+	c.checkQuantized()
+}
+
+// checkQuantized refuses quantized operands and dtypes that the operation does not take.
+func (c *call) checkQuantized() {
+	operands, named := uint64(0), false
+	if op, ok := c.op.(Quantizing); ok {
+		operands, named = op.Quantized()
+	}
+	for i, t := range c.in {
+		if t != nil && t.dtype.Quantized() && operands>>min(i, 63)&1 == 0 {
+			c.fail(fmt.Sprintf("%s is %s, which is quantized, want plain numbers", c.describe(t), t.dtype),
+				c.param(t)+".dequantize()")
+		}
+	}
+	if named {
+		return
+	}
+	for _, k := range c.info.keyed {
+		if f := &c.info.Fields[k]; f.Kind == KindDType {
+			if dt := *(*dtype.Type)(f.At(c.op)); dt.Quantized() {
+				c.fail(fmt.Sprintf("%s is %q, which is quantized, want one of %s", f.Name, dt,
+					strings.Join(dtype.Names(), " ")), fmt.Sprintf("quantize the result: x.quantize(%q)", dt))
+			}
+		}
 	}
 }
 

@@ -53,6 +53,12 @@ func (m *Maker) Tensor(dt dtype.Type, shape string, sizes ...any) *Tensor {
 	return m.Env.FromFloats(dt, values, axes, lens...)
 }
 
+// Quantized is a tensor of random numbers in the format called name, its blocks along the last axis.
+func (m *Maker) Quantized(name, shape string, sizes ...any) *Tensor {
+	dt, _ := dtype.Parse(name)
+	return m.Tensor(dtype.F32, shape, sizes...).Quantize(dt, "")
+}
+
 // Indices is a tensor of random integers in [0, n); shape as in Tensor.
 func (m *Maker) Indices(dt dtype.Type, n int, shape string, sizes ...any) *Tensor {
 	return m.integers(dt, 0, n, shape, sizes...)

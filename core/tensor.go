@@ -8,6 +8,7 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/mem"
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 // Tensor is an array of numbers whose axes have names. It is a handle: views and detached copies
@@ -116,8 +117,8 @@ func (t *Tensor) pack() {
 func (t *Tensor) allocate(zero bool) {
 	t.pack()
 	n, ok := elements(t.sizes)
-	bytes := n * t.dtype.Size()
-	if !ok || bytes/t.dtype.Size() != n {
+	bytes := byteCount(t.dtype, n)
+	if !ok {
 		panic(&Error{Op: t.env.opName(), Msg: fmt.Sprintf("%s%s has more elements than memory can hold",
 			t.dtype, shapeText(t.axes, t.sizes))})
 	}
@@ -128,6 +129,15 @@ func (t *Tensor) allocate(zero bool) {
 	if zero && bytes > mem.SmallBytes {
 		clear(unsafe.Slice((*byte)(t.data), bytes))
 	}
+}
+
+// byteCount is the memory that n elements take which lie one after another. Those of a quantized dtype are whole
+// blocks.
+func byteCount(dt dtype.Type, n int) int {
+	if f, ok := quant.Of(dt); ok {
+		return f.Size(n)
+	}
+	return n * dt.Size()
 }
 
 // manyElements is more than any memory holds; products of sizes stop there.

@@ -58,6 +58,9 @@ func (t *Tensor) mustHaveData(op string) {
 		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run",
 			Hint: "check(fn) computes nothing, so call fn itself: fn()"})
 	}
+	if t.dtype.Quantized() {
+		panic(&Error{Op: op, Msg: t.Shape() + " is quantized", Hint: "x.dequantize()"})
+	}
 }
 
 // each calls f with the offset of every element, in elements, in the order of the axes.

@@ -67,7 +67,8 @@ func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weig
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
 // rows and columns may be spread over several axes: a matrix of 64 rows can be given as head=8,
-// head_dim=8. F16 and BF16 become f32. The tensor is shared and lives as long as it can be reached.
+// head_dim=8. F16 and BF16 become f32; a quantized tensor stays as it is, with its blocks along the last axes. The
+// tensor is shared and lives as long as it can be reached.
 func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tensor, error) {
 	t, ok := w.File.Tensor(name)
 	if !ok {
@@ -75,8 +76,7 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	}
 	dt, ok := t.Type.DType()
 	if !ok {
-		return nil, fmt.Errorf("%s: tensor %s is quantized as %s, which cannot be used yet; want f32, f16 or bf16",
-			w.Name, name, t.Type)
+		return nil, fmt.Errorf("%s: tensor %s has elements of an unknown type, %s", w.Name, name, t.Type)
 	}
 	if !splits(t.Dims, sizes) {
 		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))

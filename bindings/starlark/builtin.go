@@ -320,7 +320,7 @@ func (c *call) set(i int, v star.Value) error {
 	case core.KindDType:
 		s, _ := star.AsString(v)
 		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
-			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtype.Names(), " ")))
+			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtypeNames(c.op), " ")))
 		}
 	case core.KindNested:
 		n, err := nested(c.env, v)

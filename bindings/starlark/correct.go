@@ -249,29 +249,43 @@ func (c *call) invented(i int, v star.Value) (string, bool) {
 		}
 		return fmt.Sprintf("%q", f.Enum[0]), true
 	case core.KindDType:
-		return fmt.Sprintf("%q", dtypeMeant(word)), true
+		return fmt.Sprintf("%q", dtypeMeant(word, dtypeNames(c.op))), true
 	}
 	return "", false
 }
 
-// dtypeMeant is the dtype that NumPy or PyTorch calls word.
-func dtypeMeant(word string) string {
+// dtypeNames is the dtypes that an operation can be given: those of plain numbers, or the quantized ones.
+func dtypeNames(op core.Op) []string {
+	if q, ok := op.(core.Quantizing); ok {
+		if _, named := q.Quantized(); named {
+			return dtype.QuantizedNames()
+		}
+	}
+	return dtype.Names()
+}
+
+// dtypeMeant is the dtype that NumPy or PyTorch calls word, or that of the names that looks like it, or the first.
+func dtypeMeant(word string, names []string) string {
 	for _, pair := range [][2]string{
 		{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"half", "f16"}, {"double", "f64"},
 		{"long", "i64"},
 	} {
 		if rest, ok := strings.CutPrefix(word, pair[0]); ok {
 			for _, bits := range []string{rest, "32", ""} {
-				if dt, ok := dtype.Parse(pair[1] + bits); ok {
+				if dt, ok := dtype.Parse(pair[1] + bits); ok && slices.Contains(names, dt.String()) {
 					return dt.String()
 				}
 			}
 		}
 	}
-	if near := nearest(word, dtype.Names()); near != "" {
+	word = strings.ToLower(word)
+	if slices.Contains(names, word) {
+		return word
+	}
+	if near := nearest(word, names); near != "" {
 		return near
 	}
-	return dtype.F32.String()
+	return names[0]
 }
 
 // axisAt is the axis of x that a number counts, or else its last.

@@ -47,6 +47,7 @@ func (it *Interp) attach() {
 	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
 	it.Predeclare("optim", optimModule())
 	it.Predeclare("progress", star.NewBuiltin("progress", progress))
+	it.Predeclare("quantize_model", star.NewBuiltin("quantize_model", quantizeModel))
 	it.Predeclare("read_bytes", star.NewBuiltin("read_bytes", readBytes))
 	it.Predeclare("read_text", star.NewBuiltin("read_text", readText))
 	it.Predeclare("save_npy", star.NewBuiltin("save_npy", saveNpy))

@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 		{"folder", `load("lib", "x")`, "<test>:1:6: load: cannot open lib: is a directory\n"},
 		{"misspelt module", `load("@stdlib//txet.star", "x")`,
 			"there is no @stdlib//txet.star; did you mean \"@stdlib//text.star\"?"},
-		{"unknown module", `load("@stdlib//quantum.star", "x")`, "there is no @stdlib//quantum.star; there are "},
+		{"unknown module", `load("@stdlib//physics.star", "x")`, "there is no @stdlib//physics.star; there are "},
 		{"out of the library", `load("@stdlib//../x.star", "x")`, "the path leaves @stdlib//"},
 		{"unknown scheme", `load("@std//nn.star", "nn")`, "unknown scheme; modules are @stdlib//name.star"},
 		{"no name", `load("//", "nn")`, "no file name"},

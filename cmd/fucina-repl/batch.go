@@ -36,9 +36,14 @@ func (p *program) script() func(context.Context) error {
 	return nil
 }
 
-// runModule runs a module of the standard library. One that only defines functions says which.
+// runModule runs a module of the standard library, and its main(args) if it has one. One that only defines functions
+// says which.
 func (p *program) runModule(ctx context.Context) error {
 	if err := p.interp.RunFile(ctx, "@stdlib//"+p.module+".star"); err != nil {
+		return err
+	}
+	if _, ok := p.interp.Globals()["main"]; ok {
+		_, err := p.interp.Eval(ctx, "<command>", "main(args)")
 		return err
 	}
 	if p.printed.Load() || p.interactive {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -22,7 +23,9 @@ func TestScripts(t *testing.T) {
 			for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} { // keeps off the user's history
 				env.Setenv(name, env.WorkDir+"/home")
 			}
-			return nil
+			data, err := filepath.Abs("../../examples/data")
+			env.Setenv("DATA", data)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})

@@ -1,5 +1,5 @@
-// Package gguf reads GGUF files, the model files of ggml and llama.cpp: metadata and tensors, versions 2
-// and 3, little-endian, in one file or split over several.
+// Package gguf reads and writes GGUF files, the model files of ggml and llama.cpp: metadata and tensors, versions
+// 2 and 3, little-endian, in one file or, for reading, split over several.
 //
 // Here: the format. Not here: what keys and tensors mean (models/*), and decoding quantized blocks
 // (core/quant); a tensor is a name, a type, sizes and bytes.

@@ -248,7 +248,7 @@ func TestOpenStories(t *testing.T) {
 		w, ok := f.Tensor(tt.name)
 		sum := sha256.Sum256(w.Bytes())
 		got := fmt.Sprintf("%x", sum[:8])
-		if !ok || w.Type != F32 || !slices.Equal(w.Dims, tt.dims) || got != tt.digest {
+		if !ok || w.Type != typeOf("f32") || !slices.Equal(w.Dims, tt.dims) || got != tt.digest {
 			t.Errorf("%s: found %v, %s %v with digest %s", tt.name, ok, w.Type, w.Dims, got)
 		}
 	}
@@ -318,7 +318,8 @@ func TestParseAllocations(t *testing.T) {
 func TestMemoryOfTensors(t *testing.T) {
 	var m image
 	for i := range 20_000 {
-		m.tensors = append(m.tensors, info{fmt.Sprintf("blk.%d.attn_q.weight", i), F32, []uint64{8, 1}, uint64(32 * i)})
+		name := fmt.Sprintf("blk.%d.attn_q.weight", i)
+		m.tensors = append(m.tensors, info{name, typeOf("f32"), []uint64{8, 1}, uint64(32 * i)})
 	}
 	m.data = make([]byte, 32*len(m.tensors))
 	b := m.bytes()

@@ -170,9 +170,18 @@ func everyKind() image {
 				inner(KindArray, inner(KindArray, inner(KindU8, payload(KindU8, 7)))))},
 		},
 		tensors: []info{
-			{"scalar", F32, nil, 0},
-			{"blk.0.w", Q8_0, []uint64{64, 2}, 32},
+			{"scalar", typeOf("f32"), nil, 0},
+			{"blk.0.w", typeOf("q8_0"), []uint64{64, 2}, 32},
 		},
 		data: make([]byte, 32+4*34),
 	}
+}
+
+// typeOf is the type called name.
+func typeOf(name string) Type {
+	t, ok := TypeNamed(name)
+	if !ok {
+		panic("no type " + name)
+	}
+	return t
 }

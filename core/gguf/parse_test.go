@@ -94,7 +94,7 @@ func TestParseRefusesHeaders(t *testing.T) {
 }
 
 func TestParseRefusesTensors(t *testing.T) {
-	f32 := func(name string, offset uint64, dims ...uint64) info { return info{name, F32, dims, offset} }
+	f32 := func(name string, offset uint64, dims ...uint64) info { return info{name, typeOf("f32"), dims, offset} }
 	tests := []struct {
 		name    string
 		tensors []info
@@ -123,9 +123,9 @@ func TestParseRefusesTensors(t *testing.T) {
 		{"unknown type", []info{{"w", 43, []uint64{1}, 0}}, "tensor w: type 43 is unknown, types go to 42 (q2_0)"},
 		{"removed type", []info{{"w", 31, []uint64{32}, 0}},
 			"tensor w: type 31 (q4_0_4_4) was removed from ggml; quantize the model again"},
-		{"part of a block", []info{{"w", Q4_K, []uint64{100, 256}, 0}},
+		{"part of a block", []info{{"w", typeOf("q4_k"), []uint64{100, 256}, 0}},
 			"tensor w: a row of 100 elements is no multiple of the 256 of a q4_k block"},
-		{"scalar block", []info{{"w", Q8_0, nil, 0}},
+		{"scalar block", []info{{"w", typeOf("q8_0"), nil, 0}},
 			"tensor w: a row of 1 elements is no multiple of the 32 of a q8_0 block"},
 		{"long name", []info{f32(strings.Repeat("w", 65536), 0, 1)},
 			"tensor 0 of 1: the name has 65536 bytes, the most is 65535"},
@@ -209,8 +209,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add(image{
 		alignment: 64,
 		keys:      []pair{{keyAlignment, one(KindU32, 64)}},
-		tensors:   []info{{"a", F16, []uint64{3}, 0}, {"b", Q4_K, []uint64{256, 1}, 64}, {"c", I8, []uint64{0}, 0}},
-		data:      make([]byte, 64+144),
+		tensors: []info{{"a", typeOf("f16"), []uint64{3}, 0}, {"b", typeOf("q4_k"), []uint64{256, 1}, 64},
+			{"c", I8, []uint64{0}, 0}},
+		data: make([]byte, 64+144),
 	}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// At the exact end of the data a bound that is off by one shows as a panic.

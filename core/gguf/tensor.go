@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 const maxDims = 4
@@ -106,10 +108,11 @@ func (r *reader) tensor(t *Tensor) (offset, bytes uint64, err error) {
 func (t Type) bytes(dims []int) (uint64, error) {
 	elements, size := t.Block()
 	if elements == 0 {
-		if int64(t) < int64(len(types)) {
+		if _, ok := removed[t]; ok {
 			return 0, fmt.Errorf("type %d (%s) was removed from ggml; quantize the model again", uint32(t), t)
 		}
-		return 0, fmt.Errorf("type %d is unknown, types go to %d (%s)", uint32(t), len(types)-1, Type(len(types)-1))
+		last := quant.Formats()[len(quant.Formats())-1]
+		return 0, fmt.Errorf("type %d is unknown, types go to %d (%s)", uint32(t), last.ID, last.Name)
 	}
 	row := 1
 	if len(dims) > 0 {

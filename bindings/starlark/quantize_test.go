@@ -1,0 +1,119 @@
+package starlark
+
+import (
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	star "go.starlark.net/starlark"
+)
+
+// scriptIn is an interpreter that works in a folder of its own, which has the model stories.gguf.
+func scriptIn(t *testing.T) (it *Interp, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	data, err := os.ReadFile(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "stories.gguf"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	it = New(Config{Stdout: io.Discard, Stderr: io.Discard})
+	t.Cleanup(it.Close)
+	it.Globals()["dir"] = star.String(dir + "/")
+	return it, dir
+}
+
+// The perplexity of a quantized model, whose products are computed as floats, is that of llama.cpp, which rounds what
+// it multiplies by to 8 bits: the difference is less than 1e-3 of it.
+func TestQuantizedPerplexity(t *testing.T) {
+	var ref struct {
+		Texts []struct {
+			IDs []int `json:"ids"`
+		} `json:"texts"`
+		Perplexity map[string]float64 `json:"perplexity"`
+	}
+	readJSON(t, "../../models/testdata/stories260K.nll.json", &ref)
+	it, dir := scriptIn(t)
+	for _, recipe := range []string{"f16", "q8_0", "q4_0", "q5_1", "q4_k_m"} {
+		it.Globals()["recipe"] = star.String(recipe)
+		if _, err := it.Eval(context.Background(), recipe,
+			`quantize_model(dir + "stories.gguf", dir + recipe + ".gguf", recipe)`); err != nil {
+			t.Fatal(err)
+		}
+		total, n := 0.0, 0
+		for _, text := range ref.Texts {
+			rows := modelScores(t, it, filepath.Join(dir, recipe+".gguf"), text.IDs)
+			for i, next := range text.IDs[1:] {
+				total -= logProb(rows[i], next)
+				n++
+			}
+		}
+		got, want := math.Exp(total/float64(n)), ref.Perplexity[recipe]
+		t.Logf("%s: perplexity %.5f, want %.5f: %+.1e", recipe, got, want, got/want-1)
+		if !(math.Abs(got/want-1) <= 1e-3) {
+			t.Errorf("%s: perplexity %.5f, want %.5f", recipe, got, want)
+		}
+	}
+}
+
+// TestQuantizeModel looks at the report, at overrides, and at what becomes of the target after an error.
+func TestQuantizeModel(t *testing.T) {
+	it, dir := scriptIn(t)
+	eval := func(src string) (string, error) {
+		v, err := it.Eval(context.Background(), "test", src)
+		if err != nil {
+			return "", err
+		}
+		return v.String(), nil
+	}
+	tests := []struct{ src, want string }{
+		{`[t["to"] for t in quantize_model(dir + "stories.gguf", dir + "a.gguf", "Q8_0", ` +
+			`types={"attn_[qk]": "q4_0"}) if t["name"].startswith("blk.1.attn")]`,
+			`["q4_0", "f32", "q8_0", "q4_0", "q8_0"]`},
+		{`[t["bytes"] for t in quantize_model(dir + "stories.gguf", dir + "a.gguf", "f16")][:2]`, `[65536, 256]`},
+		{`sorted(quantize_model(dir + "a.gguf", dir + "b.gguf", "q4_0")[1])`,
+			`["bytes", "elements", "error", "from", "magnitude", "name", "to"]`},
+	}
+	for _, tt := range tests {
+		if got, err := eval(tt.src); err != nil || got != tt.want {
+			t.Errorf("%s\n got %s, %v\nwant %s", tt.src, got, err, tt.want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text.dat"), []byte("once upon a time"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, "b.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := map[string]string{
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q4_k_mm")`:                   `did you mean "q4_k_m"?`,
+		`quantize_model(dir + "storys.gguf", dir + "b.gguf", "q4_0")`:                       `did you mean`,
+		`quantize_model(dir + "b.gguf", dir + "b.gguf", "q8_0")`:                            "quantized already, as q",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", imatrix=dir + "no")`:  "cannot open",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": 4})`:      "want a pattern and",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": "q4_k"})`: "no multiple of the 256",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"(": "q4_0"})`: "types:",
+		`quantize_model(dir + "stories.gguf", dir + "no/b.gguf", "q8_0")`:                   "cannot save",
+		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", imatrix=dir + "text.dat")`: "importance matrix " +
+			dir,
+	}
+	for src, want := range bad {
+		if got, err := eval(src); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n got %s, %v\nwant %s", src, got, err, want)
+		}
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "b.gguf"))
+	if err != nil || string(after) != string(before) {
+		t.Errorf("an error changed the target, %v", err)
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, ".*tmp")); len(names) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}

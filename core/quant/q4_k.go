@@ -1,0 +1,27 @@
+package quant
+
+// q4_k is 256 weights q · d · s - m · o, q of 4 bits, with a scale s and an offset o of 6 bits for every 32.
+//
+//	f16 d, f16 m, 12 bytes: s and o; 4 × 32 bytes: 32 weights low, the next 32 high
+var q4_k = Format{
+	Name: "q4_k", ID: 12, Block: 256, Bytes: 144, scales: []int{0, 2},
+	decode: func(y []float32, b []byte) {
+		var q [64]uint8
+		for g := range 8 {
+			if g%2 == 0 {
+				nibbles(q[:], b[16+16*g:])
+			}
+			scale, off := steps(b, g)
+			for j := range 32 {
+				y[32*g+j] = float32(scale*float32(q[g%2*32+j])) - off
+			}
+		}
+	},
+	encode: func(b []byte, x, w []float32, _ float32) {
+		var q [256]uint8
+		encodeSix(b, 15, ladder{n: 15, from: -1, by: 0.1, times: 21}, x, w, q[:])
+		for g := range 4 {
+			packNibbles(b[16+32*g:], q[64*g:64*g+64])
+		}
+	},
+}

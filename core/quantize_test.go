@@ -1,0 +1,137 @@
+package core
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
+)
+
+func quantized(t *testing.T, name string) dtype.Type {
+	t.Helper()
+	f, ok := quant.ByName(name)
+	if !ok {
+		t.Fatalf("no format %q", name)
+	}
+	return f.DType
+}
+
+func sameBits(t *testing.T, what string, got, want *Tensor) {
+	t.Helper()
+	if got.Shape() != want.Shape() {
+		t.Fatalf("%s is %s, want %s", what, got.Shape(), want.Shape())
+	}
+	if !bytes.Equal(bitsOf(got), bitsOf(want)) {
+		t.Errorf("%s differs:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+// TestQuantizedProducts insists that a product with a quantized operand has the bits of the product with what that
+// decodes to, in every format, for one row and for many, and whatever the axes' order.
+func TestQuantizedProducts(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	weigh := m.Tensor(dtype.F32, "in=256").Square()
+	for _, f := range quant.Formats() {
+		if !f.DType.Quantized() {
+			continue
+		}
+		w := quantize.Call(Quantize{X: m.Tensor(dtype.F32, "out=45 in=256"), DType: f.DType, Importance: weigh})
+		plain := w.Dequantize()
+		for _, rows := range []int{1, 3, 50} {
+			x := m.Tensor(dtype.F32, "in=256 row=%d", rows)
+			sameBits(t, f.Name, x.Dot(w, "in"), x.Dot(plain, "in"))
+		}
+		i := m.Indices(dtype.I64, 45, "row=7")
+		sameBits(t, f.Name+" rows", i.Embedding(w, "out"), i.Embedding(plain, "out"))
+		sameBits(t, f.Name+" cast", w.Cast(dtype.F32), plain)
+	}
+	q8 := quantized(t, "q8_0")
+	w := m.Tensor(dtype.F32, "out=5 expert=3 head=2 head_dim=32").Quantize(q8, "")
+	x := m.Tensor(dtype.F32, "head_dim=32 row=4 expert=3 head=2")
+	sameBits(t, "batch", x.Dot(w, "head head_dim"), x.Dot(w.Dequantize(), "head head_dim"))
+	sameBits(t, "several", x.Dots("head_dim head", w)[0], x.Dot(w.Dequantize(), "head head_dim"))
+	sameBits(t, "renamed", x.Rename("head_dim", "d").Dot(w.Rename("head_dim", "d"), "d"),
+		x.Dot(w.Dequantize(), "head_dim").Rename("expert", "expert"))
+}
+
+// TestQuantizedAxis: the axis that is quantized becomes the last; the numbers stay where they were.
+func TestQuantizedAxis(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 1)}
+	x := m.Tensor(dtype.F32, "in=64 out=3")
+	q := x.Quantize(quantized(t, "q8_0"), "in")
+	if got, want := q.String(), "q8_0[out=3, in=64] of 1.062 bytes per element"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	y := q.Dequantize()
+	for i := range 64 {
+		for o := range 3 {
+			got, want := y.At("in", i).At("out", o).Item().(float64), x.At("in", i).At("out", o).Item().(float64)
+			if math.Abs(got-want) > 0.01 {
+				t.Fatalf("in=%d out=%d: %v became %v", i, o, want, got)
+			}
+		}
+	}
+}
+
+func TestQuantizedMisuse(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 1)}
+	q4k, q40 := quantized(t, "q4_k"), quantized(t, "q4_0")
+	x, f64 := m.Tensor(dtype.F32, "row=2 in=64"), m.Tensor(dtype.F64, "row=2 in=64")
+	w := m.Tensor(dtype.F32, "out=3 in=64").Quantize(q40, "")
+	split := m.Tensor(dtype.F32, "out=3 head=4 head_dim=32").Quantize(q40, "")
+	nan := m.Tensor(dtype.F32, "row=3 in=32").Mul(Number(m.Env, math.NaN(), 0, false))
+	tests := []struct {
+		name string
+		run  func()
+		want string
+	}{
+		{"blocks", func() { x.Quantize(q4k, "in") },
+			`quantize: axis "in" is 64 in x[row=2, in=64], no multiple of the 256 of a q4_k block; ` +
+				`formats of smaller blocks are q8_0, q4_0, iq4_nl and mxfp4, of 32`},
+		{"plain dtype", func() { x.Quantize(dtype.F16, "") },
+			"quantize: f16 is no quantized dtype, want one of q4_0 q4_1 q5_0 q5_1 q8_0 q8_1 q2_k q3_k q4_k q5_k " +
+				"q6_k q8_k iq2_xxs iq2_xs iq3_xxs iq1_s iq4_nl iq3_s iq2_s iq4_xs iq1_m tq1_0 tq2_0 mxfp4 " +
+				`nvfp4 q1_0 q2_0; use x.cast("f16")`},
+		{"no importance", func() { m.Tensor(dtype.F32, "in=256").Quantize(quantized(t, "iq1_s"), "") },
+			"quantize: row 0: iq1_s needs an importance matrix: at so few bits it decides what is kept"},
+		{"not finite", func() { nan.Quantize(q40, "") },
+			"quantize: row 0: q4_0: weight 0 is NaN, want a finite number"},
+		{"f64", func() { f64.Quantize(q40, "") }, `quantize: x[row=2, in=64] is f64, want f32; use x.cast("f32")`},
+		{"pointwise", func() { w.ReLU() },
+			`relu: x[out=3, in=64] is q4_0, which is quantized, want plain numbers; x.dequantize()`},
+		{"on the left", func() { w.Dot(x, "in") },
+			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers (with w[row=2, in=64]); " +
+				"x.dequantize()"},
+		{"cast to it", func() { x.Cast(q40) },
+			`cast: dtype is "q4_0", which is quantized, want one of f32 f64 f16 bf16 i8 u8 ` +
+				`i16 i32 i64 bool; quantize the result: x.quantize("q4_0")`},
+		{"across the blocks", func() { m.Tensor(dtype.F32, "row=2 out=3").Dot(w, "out") },
+			`dot: w[out=3, in=64] has its blocks of q4_0 along "in", want them along "out" (with x[row=2, out=3]); ` +
+				`quantize it along "out": w.dequantize().quantize("q4_0", "out")`},
+		{"not the last", func() { m.Tensor(dtype.F32, "row=2 head=4").Dot(split, "head") },
+			`dot: w[out=3, head=4, head_dim=32] has its blocks of q4_0 along "head_dim", want them along "head" ` +
+				`(with x[row=2, head=4]); quantize it along "head": w.dequantize().quantize("q4_0", "head")`},
+		{"f64 times it", func() { f64.Dot(w, "in") },
+			`dot: x[row=2, in=64] is f64 and w[out=3, in=64] is q4_0, whose numbers are f32; use x.cast("f32")`},
+		{"embedding", func() { m.Indices(dtype.I64, 3, "row=2").Embedding(w, "in") },
+			`embedding: weight[out=3, in=64] has its blocks of q4_0 along "in", want them along "out" ` +
+				`(with indices[row=2]); quantize it along "out": weight.dequantize().quantize("q4_0", "out")`},
+		{"plain", func() { x.Dequantize() },
+			"dequantize: x[row=2, in=64] is f32, which is not quantized; use x as it is"},
+		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := func() (err error) {
+				defer Recover(&err)
+				tt.run()
+				return nil
+			}()
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
+			}
+		})
+	}
+}
