@@ -124,3 +124,35 @@ func TestTrainSignals(t *testing.T) {
 	}
 	t.Logf("%d interrupted, %d killed, %d of them during a save", interrupted, killed, during)
 }
+
+// The first Ctrl-C waits for what the script defers it for, the second does not.
+func TestSecondInterrupt(t *testing.T) {
+	const script = `print("begun")
+def wait():
+    while not interrupted():
+        pass
+    print("asked")
+    while True:
+        pass
+defer_interrupt(wait)`
+	cmd := command(t, "-c", script)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(pipe)
+	for _, want := range []string{"begun\n", "asked\n"} {
+		if line, err := out.ReadString('\n'); line != want {
+			t.Fatalf("got %q, %v, want %q", line, err, want)
+		}
+		time.Sleep(20 * time.Millisecond) // to get from the print to what follows
+		_ = cmd.Process.Signal(os.Interrupt)
+	}
+	exit := (*exec.ExitError)(nil)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+		t.Errorf("got %v, want exit code %d", err, exitInterrupted)
+	}
+}
