@@ -192,6 +192,8 @@ def go(w=w, loss=None, path="run.safetensors", lr=1e-3, steps=4, **more):
         quiet=True, **more)
 go()
 equal(go().step, 4)
+go(path="nan.safetensors", validate=lambda: float("nan"), log="nan.jsonl")
+equal(json.decode(read_text("nan.jsonl").split("\n")[0]), {"step": 0, "validation": None})
 turn = [0]
 def sour(step):
     turn[0] += 1
@@ -211,7 +213,8 @@ def sour(step):
 		`go(steps=9, loss=lambda step: w)`:                       "loss must be a scalar, got f32[a=3]",
 		`go(state={"params": w})`:                                `state cannot have "params", which is the run's`,
 		`go(steps=9, loss=lambda step: fail("own"))`:             "own",
-		`go(steps=9, validate=lambda: "x")`:                      "text",
+		`go(steps=9, validate=lambda: "x")`:                      `validate returned "x" for validation, want numbers`,
+		`go(steps=9, loss=lambda step: (w * 0).sqrt().sum())`:    "norm of the gradients of step 5 is",
 		`save_text("run.safetensors/x", "y")`:                    "cannot save run.safetensors/x: ",
 		`save_text("x.txt", 3)`:                                  "for parameter text: got int, want string",
 		`defer_interrupt()`:                                      "defer_interrupt: got no function; use defer_inter",
