@@ -48,6 +48,7 @@ const importPolicy = `
 
 	# Scripts. Only bindings/starlark and above know Starlark.
 	core, grad, grad/*, models, models/*, stdlib < bindings/starlark < repl < cmd/fucina-repl
+	bindings/starlark, core < bindings/plot < cmd/fucina-repl   # who imports it links the libraries that draw
 	bindings/starlark < fucina < examples/*   # programs with the interpreter inside
 
 	# Other modules, and who may see them.
@@ -57,6 +58,8 @@ const importPolicy = `
 	golang.org/x/text/width < bindings/starlark
 	go.starlark.net/*, go.starlark.net/lib/* < bindings/starlark
 	go.starlark.net/* < repl, cmd/fucina-repl, fucina
+	go.starlark.net/*, gonum.org/v1/plot, gonum.org/v1/plot/*, gonum.org/v1/plot/*/* < bindings/plot
+	github.com/guptarohit/asciigraph < bindings/plot
 	github.com/chzyer/readline < repl, cmd/fucina-repl
 	github.com/fatih/color < repl, cmd/fucina-repl
 	golang.org/x/term < repl, cmd/fucina-repl

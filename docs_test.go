@@ -3,14 +3,20 @@ package fucina
 import (
 	"bytes"
 	"context"
+	"flag"
+	"image/png"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/bindings/starlark"
 )
+
+var update = flag.Bool("update", false, "write the pictures and outputs of the guides anew")
 
 var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
@@ -60,4 +66,82 @@ func unindented(code string) string {
 		lines[i] = strings.TrimLeft(line, "\t ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+var picture = regexp.MustCompile(`!\[[^\]]+\]\(([\w.-]+)\)`)
+
+// The snippets of a page in docs/guides run one after the other, in one session; a text block after one is what it
+// prints, and the pictures of the page are those that they save.
+func TestWalks(t *testing.T) {
+	walks, err := filepath.Glob("docs/guides/*.md")
+	if err != nil || len(walks) == 0 {
+		t.Fatal(walks, err)
+	}
+	for _, walk := range walks {
+		src, err := os.ReadFile(walk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := string(src)
+		dir := t.TempDir()
+		var out bytes.Buffer
+		it := starlark.New(starlark.Config{Stdout: &out, Dir: dir})
+		defer it.Close()
+		plot.Add(it)
+		renewed, done := "", 0
+		for _, m := range fence.FindAllStringSubmatchIndex(page, -1) {
+			switch lang, code := page[m[2]:m[3]], page[m[4]:m[5]]; lang {
+			case "python":
+				out.Reset()
+				line := strings.Count(page[:m[4]], "\n")
+				if _, err := it.Eval(context.Background(), walk, strings.Repeat("\n", line)+code); err != nil {
+					t.Fatal(err)
+				}
+			case "text":
+				if out.String() != code && !*update {
+					t.Errorf("%s: a snippet prints\n%swant\n%s", walk, out.String(), code)
+				}
+				renewed, done = renewed+page[done:m[4]]+out.String(), m[5]
+			}
+		}
+		if *update {
+			if err := os.WriteFile(walk, []byte(renewed+page[done:]), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, m := range picture.FindAllStringSubmatch(page, -1) {
+			samePicture(t, filepath.Join("docs/guides", m[1]), filepath.Join(dir, m[1]))
+		}
+	}
+}
+
+// samePicture compares what a snippet drew with the file in the guide: SVG by its text, PNG by its pixels, as a
+// compressor may change.
+func samePicture(t *testing.T, want, got string) {
+	t.Helper()
+	drawn, err := os.ReadFile(got)
+	if err != nil {
+		t.Errorf("no snippet draws %s: %v", want, err)
+		return
+	}
+	if *update {
+		if err := os.WriteFile(want, drawn, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Ext(want) == ".png" {
+		a, errA := png.Decode(bytes.NewReader(drawn))
+		b, errB := png.Decode(bytes.NewReader(kept))
+		if errA != nil || errB != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s is not what the snippet draws: %v, %v", want, errA, errB)
+		}
+		return
+	}
+	if !bytes.Equal(drawn, kept) {
+		t.Errorf("%s is not what the snippet draws; -update writes it anew", want)
+	}
 }

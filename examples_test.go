@@ -6,11 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	star "go.starlark.net/starlark"
 
+	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/bindings/starlark"
 )
 
@@ -20,6 +23,7 @@ func runExample(t *testing.T, path string) string {
 	var out bytes.Buffer
 	it := starlark.New(starlark.Config{Stdout: &out})
 	defer it.Close()
+	plot.Add(it)
 	if err := it.RunFile(context.Background(), path); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -101,5 +105,45 @@ func TestExamplePrograms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Training the small GPT gives the same bits for any number of workers, and so does what it computes without
+// gradients.
+func TestTrainingBits(t *testing.T) {
+	const tiny = "layers = 2, heads = 2, embed = 32, seq = 32, batch = 8, steps = 60"
+	src, err := os.ReadFile("examples/char_gpt.star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(src)
+	if !strings.Contains(text, tiny) {
+		t.Fatalf("char_gpt.star has no %q", tiny)
+	}
+	// Wide enough that every operation is shared among the workers.
+	text = strings.Replace(text, tiny, "layers = 1, heads = 4, embed = 128, seq = 64, batch = 6, steps = 50", 1)
+	var want []string
+	for _, workers := range []int{1, 2, 3, 8} {
+		var out bytes.Buffer
+		it := starlark.New(starlark.Config{Stdout: &out, Threads: workers})
+		if err := it.RunSource(context.Background(), "char_gpt.star", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		v, err := it.Eval(context.Background(), "weights", "[p.tolist() for p in opt.params.values()] + "+
+			"[no_grad(validate)]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for item := range star.Elements(v.(*star.List)) {
+			got = append(got, item.String())
+		}
+		it.Close()
+		if want == nil {
+			want = got
+		}
+		if len(got) != 12 || !slices.Equal(got, want) {
+			t.Errorf("%d workers give other weights than 1", workers)
+		}
 	}
 }

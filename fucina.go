@@ -36,6 +36,7 @@ type settings struct {
 	config   starlark.Config
 	builtins []builtin
 	ops      []*core.Info
+	adds     []func(*starlark.Interp)
 }
 
 type builtin struct {
@@ -80,6 +81,11 @@ func Op[T any, P interface {
 	return func(s *settings) { s.ops = append(s.ops, info) }
 }
 
+// With lets add give scripts more, such as what a package of bindings has: With(plot.Add) gives them the module plot.
+func With(add func(it *starlark.Interp)) Option {
+	return func(s *settings) { s.adds = append(s.adds, add) }
+}
+
 // New is an interpreter without files: scripts reach only what a Run gives them.
 func New(options ...Option) *Interpreter {
 	s := settings{}
@@ -90,6 +96,9 @@ func New(options ...Option) *Interpreter {
 	p := &Interpreter{it: starlark.New(s.config)}
 	for _, info := range s.ops {
 		p.it.AddOp(info)
+	}
+	for _, add := range s.adds {
+		add(p.it)
 	}
 	for _, b := range s.builtins {
 		p.predeclare(b.name, b.value)
@@ -138,6 +147,10 @@ func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals
 	}
 	return p.it.RunFile(ctx, name)
 }
+
+// Interrupt asks the run in progress to stop after the step it is at, and reports whether it will: a script says so by
+// defer_interrupt, as train.run does. Otherwise the context of Run is the way. It may be called from any goroutine.
+func (p *Interpreter) Interrupt() bool { return p.it.Interrupt() }
 
 // Get stores the script's global variable name into the variable that to points to; see starlark.Into.
 func (p *Interpreter) Get(name string, to any) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/core"
 )
 
@@ -341,5 +342,39 @@ func TestClosed(t *testing.T) {
 	}
 	if err := p.Call(context.Background(), "f", nil); err == nil {
 		t.Error("a closed interpreter called a function")
+	}
+}
+
+// A program that asks for it gives its scripts plots, which are saved where it says.
+func TestWith(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	p := New(With(plot.Add), Save(root), Stdout(&out))
+	defer p.Close()
+	err = p.Run(context.Background(), script(`plot.line([1, 2]).save("a.svg").show(20, 5)`), "main.star", nil)
+	if _, missing := root.Stat("a.svg"); err != nil || missing != nil || !strings.Contains(out.String(), "┤") {
+		t.Errorf("%v, %v; printed\n%s", err, missing, out.String())
+	}
+}
+
+// A host stops a run after its step.
+func TestInterrupt(t *testing.T) {
+	p := New()
+	defer p.Close()
+	if p.Interrupt() {
+		t.Error("nothing runs that could be interrupted")
+	}
+	begun := func() {
+		if !p.Interrupt() || p.Interrupt() {
+			t.Error("the first interrupt is taken, the second not")
+		}
+	}
+	const src = "def f():\n    begun()\n    return interrupted() or fail()\ndefer_interrupt(f)\nx = 1"
+	err := p.Run(context.Background(), script(src), "main.star", map[string]any{"begun": begun})
+	if !errors.Is(err, context.Canceled) || p.Get("x", new(int)) == nil {
+		t.Errorf("got %v, want an end before the last line", err)
 	}
 }

@@ -112,8 +112,8 @@ func question(block string) string {
 	return block
 }
 
-// untilInterrupt returns a context that ends with Ctrl-C. After stop nothing listens any more: an old
-// listener would take the Ctrl-C meant for a later block.
+// untilInterrupt returns a context that ends with Ctrl-C, unless the block stops by itself then. After stop nothing
+// listens any more: an old listener would take the Ctrl-C meant for a later block.
 func (r *REPL) untilInterrupt(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	select {
@@ -123,10 +123,14 @@ func (r *REPL) untilInterrupt(parent context.Context) (ctx context.Context, stop
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		select {
-		case <-r.Interrupts:
-			cancel()
-		case <-ctx.Done():
+		for ctx.Err() == nil {
+			select {
+			case <-r.Interrupts:
+				if !r.Interp.Interrupt() {
+					cancel()
+				}
+			case <-ctx.Done():
+			}
 		}
 	}()
 	return ctx, func() {

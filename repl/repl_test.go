@@ -103,7 +103,9 @@ func TestInterruptKeepsVariables(t *testing.T) {
 	interrupts := make(chan os.Signal, 1)
 	interrupts <- os.Interrupt // stale: must not end the first block
 	var out, errs strings.Builder
-	lines := []string{"x = 1", "if x:", "    x += 1", "    interrupt()", "    while True: x += 1", "", "x > 1"}
+	lines := []string{"x = 1", "if x:", "    x += 1", "    interrupt()", "    while True: x += 1", "", "x > 1",
+		"def wait():", "    interrupt()", "    while not interrupted(): pass", "    print(\"saved\")", "",
+		"defer_interrupt(wait)", "x = 2", "x"}
 	interp := starlark.New(starlark.Config{Stdout: &out})
 	interp.Predeclare("interrupt", star.NewBuiltin("interrupt",
 		func(*star.Thread, *star.Builtin, star.Tuple, []star.Tuple) (star.Value, error) {
@@ -123,11 +125,12 @@ func TestInterruptKeepsVariables(t *testing.T) {
 	if err := r.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "True\n" {
-		t.Errorf("output %q, want True", out.String())
+	if out.String() != "True\nsaved\n2\n" {
+		t.Errorf("output %q, want True, saved, 2", out.String())
 	}
-	if !strings.Contains(errs.String(), "interrupted") || !strings.Contains(errs.String(), "<input 2>:") {
-		t.Errorf("errors %q, want the place of the interrupt in <input 2>", errs.String())
+	if !strings.Contains(errs.String(), "interrupted") || !strings.Contains(errs.String(), "<input 2>:") ||
+		!strings.Contains(errs.String(), "<input 5>:") {
+		t.Errorf("errors %q, want the places of the interrupts in <input 2> and 5", errs.String())
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // which position, and what came before, so that the layer need not.
 type batch struct {
 	m         *Model
-	cache     *kv.Cache
-	positions *core.Tensor // [row]
+	cache     *kv.Cache    // nil: every sequence is whole, and its places are along seq
+	positions *core.Tensor // [row], or [seq]
 	all       bool         // the scores of all rows are wanted, not only the last one's
 }
 
@@ -54,6 +54,9 @@ func batchAttend(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []sta
 		return nil, err
 	}
 	b := fn.Receiver().(*batch)
+	if b.cache == nil {
+		return Tensor{q.Attention(k.Tensor, val.Tensor, 0)}, nil
+	}
 	return Tensor{b.cache.Attend(i, q.Tensor, k.Tensor, val.Tensor)}, nil
 }
 

@@ -101,6 +101,18 @@ func readBytes(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return star.Bytes(text), err
 }
 
+// saveText is save_text(path, text): writes a text as a file, for which a file of that name makes room at the end.
+func saveText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	var path, text string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "text", &text); err != nil {
+		return nil, err
+	}
+	return star.None, interpOf(t).Save(b.Name(), path, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
 // loadIdx is load_idx(path, axes): the array in an IDX file, the format of the MNIST family of data sets;
 // decompressed if the path ends in .gz: load_idx("train-images-idx3-ubyte.gz", "batch y x").
 func loadIdx(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {

@@ -45,7 +45,7 @@ func (it *Interp) help(t *star.Thread, x star.Value) (string, error) {
 	case *opFunc:
 		return opHelp(x.info)
 	case *star.Builtin:
-		return builtinHelp(x)
+		return it.builtinHelp(x)
 	case *star.Function:
 		return functionHelp(x), nil
 	case star.HasAttrs:
@@ -77,7 +77,7 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		}
 	}
 	found := ""
-	for _, d := range builtinDocs() {
+	for _, d := range it.builtinDocs() {
 		if d.name == name && d.receiver != "" {
 			found += d.help()
 		}
@@ -183,13 +183,37 @@ func functionHelp(f *star.Function) string {
 	return strings.TrimSpace(fmt.Sprintf("%s(%s)\n\n%s", f.Name(), strings.Join(params, ", "), f.Doc())) + "\n"
 }
 
+// Explain makes help show the comments on builtins in Go sources, which have the form of those in this package's:
+// // name is module.name(arguments): what it does. Methods are called name is x.name(…), where x, a letter, is the
+// receiver, a value of the type of value.
+func (it *Interp) Explain(sources fs.FS, receiver string, value star.Value) {
+	it.explained = append(it.explained, explained{sources, receiver, fmt.Sprintf("%T", value)})
+}
+
+// explained is what a call of Explain said.
+type explained struct {
+	sources        fs.FS
+	receiver, kind string
+}
+
+// receiverName is what comments call the receiver of b.
+func (it *Interp) receiverName(b *star.Builtin) string {
+	kind := fmt.Sprintf("%T", b.Receiver())
+	for _, e := range it.explained {
+		if e.kind == kind {
+			return e.receiver
+		}
+	}
+	return receiverNames[kind]
+}
+
 // builtinHelp is the comment on a function of this package, or where to read about one of Starlark's own.
-func builtinHelp(b *star.Builtin) (string, error) {
+func (it *Interp) builtinHelp(b *star.Builtin) (string, error) {
 	if text, err := optimHelp(b.Name()); text != "" || err != nil {
 		return text, err
 	}
-	for _, d := range builtinDocs() {
-		if d.name != b.Name() || d.receiver != receiverNames[fmt.Sprintf("%T", b.Receiver())] {
+	for _, d := range it.builtinDocs() {
+		if d.name != b.Name() || d.receiver != it.receiverName(b) {
 			continue
 		}
 		text := d.help()
@@ -245,20 +269,22 @@ func (d builtinDoc) help() string {
 var builtinComment = regexp.MustCompile(`(?m)^\t?// \w+ is ((?:(?:(\w)\.)?((?:\w+\.)?\w+)\(|(x)\.(\w+): ).*` +
 	`(?:\n//.*)*)\n(?:func |\tnames\[)`)
 
-// builtinDocs reads the documentation of this package's builtins now, never at start.
-func builtinDocs() []builtinDoc {
-	files, err := fs.Glob(sourceFiles, "*.go")
-	if err != nil {
-		panic(err) // the pattern is good
-	}
+// builtinDocs reads the documentation of builtins now, never at start.
+func (it *Interp) builtinDocs() []builtinDoc {
 	var docs []builtinDoc
-	for _, file := range files {
-		src, err := sourceFiles.ReadFile(file)
+	for _, of := range append([]explained{{sources: sourceFiles}}, it.explained...) {
+		files, err := fs.Glob(of.sources, "*.go")
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the pattern is good
 		}
-		for _, m := range builtinComment.FindAllStringSubmatch(string(src), -1) {
-			docs = append(docs, builtinDoc{m[2] + m[4], m[3] + m[5], strings.ReplaceAll(m[1], "\n//", "")})
+		for _, file := range files {
+			src, err := fs.ReadFile(of.sources, file)
+			if err != nil {
+				panic(err) // it is embedded
+			}
+			for _, m := range builtinComment.FindAllStringSubmatch(string(src), -1) {
+				docs = append(docs, builtinDoc{m[2] + m[4], m[3] + m[5], strings.ReplaceAll(m[1], "\n//", "")})
+			}
 		}
 	}
 	return docs

@@ -111,7 +111,7 @@ func TestBuiltinsAreExplained(t *testing.T) {
 		}
 	}
 	for _, b := range ours {
-		text, err := builtinHelp(b)
+		text, err := it.builtinHelp(b)
 		if err != nil || strings.Contains(text, "as in Starlark") || !strings.Contains(text, b.Name()+"(") {
 			t.Errorf("%s: help says %q, %v", b.Name(), text, err)
 		}

@@ -94,6 +94,9 @@ type Interp struct {
 	work      atomic.Uint64        // steps of the current run that builtins did
 	onCancel  []cancelHook
 
+	interrupts interrupts
+	explained  []explained
+
 	env   *core.Env
 	paths *paths // not nil while check runs
 
@@ -151,15 +154,23 @@ func interpOf(t *star.Thread) *Interp { return t.Local(threadLocal).(*Interp) }
 // builtin is running.
 func (it *Interp) Thread() *star.Thread { return it.thread }
 
-// Predeclare makes v visible under name to everything compiled from now on. A panic inside a *star.Builtin
-// becomes an error at the line of its call. An operation shares its name with a function of the prelude: sum and
-// max are both. It must not be called during a run.
+// Predeclare makes v visible under name to everything compiled from now on. A panic inside a *star.Builtin, also one of
+// a module, becomes an error at the line of its call. An operation shares its name with a function of the prelude: sum
+// and max are both. It must not be called during a run.
 func (it *Interp) Predeclare(name string, v star.Value) {
 	switch f := v.(type) {
 	case *star.Builtin:
 		if f.Receiver() == nil {
 			v = guarded(f)
 		}
+	case *starlarkstruct.Module:
+		m := &starlarkstruct.Module{Name: f.Name, Members: maps.Clone(f.Members)}
+		for name, member := range m.Members {
+			if b, ok := member.(*star.Builtin); ok {
+				m.Members[name] = guarded(b)
+			}
+		}
+		v = m
 	case *opFunc:
 		if b, ok := it.names[name].(*star.Builtin); ok {
 			v = shared(f, b)
@@ -167,6 +178,9 @@ func (it *Interp) Predeclare(name string, v star.Value) {
 	}
 	it.names[name] = v
 }
+
+// Stdout is where what scripts print goes.
+func (it *Interp) Stdout() io.Writer { return it.cfg.Stdout }
 
 // Globals returns the live table of global variables: what RunFile and RunSource left behind, and the variables
 // of REPL blocks, which are read and written here even while a block runs.

@@ -29,6 +29,8 @@ type Model struct {
 	template string       // the chat template in the file; "": it has none
 	ropes    []star.Tuple // settings of rope, as keywords
 	fns      map[string]star.Callable
+
+	variables star.Value // of a trainable model: m without its config
 }
 
 // loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
@@ -137,6 +139,7 @@ var modelMethods = map[string]*star.Builtin{
 	"generate":    star.NewBuiltin("generate", modelGenerate),
 	"logits":      star.NewBuiltin("logits", modelLogits),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
+	"trainable":   star.NewBuiltin("trainable", modelTrainable),
 }
 
 // Attr is a method by name, the tokenizer, or what the family's load_weights made.
@@ -144,7 +147,10 @@ func (m *Model) Attr(name string) (star.Value, error) {
 	if b, ok := modelMethods[name]; ok {
 		return b.BindReceiver(m), nil
 	}
-	if name == "weights" {
+	switch {
+	case name == "weights" && m.variables != nil:
+		return m.variables, nil
+	case name == "weights":
 		return m.m, nil
 	}
 	if name == "vocab" {
@@ -158,7 +164,7 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "vocab", "weights"}
+	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added
@@ -216,7 +222,9 @@ func (m *Model) prompt(op string, v star.Value) ([]int32, error) {
 	return ids, err
 }
 
-// modelLogits is m.logits(prompt): scores[row, vocab] for the token after every one of the prompt.
+// modelLogits is m.logits(prompt): scores[row, vocab] for the token after every one of the prompt, a text or a list of
+// ids. For a tensor of ids with the axes [batch, seq], scores[batch, seq, vocab], through which gradients flow to
+// the weights of m.trainable().
 func modelLogits(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var prompt star.Value
@@ -224,21 +232,30 @@ func modelLogits(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 		return nil, err
 	}
 	m := b.Receiver().(*Model)
+	it := interpOf(t)
+	if tokens, ok := prompt.(Tensor); ok {
+		return m.score(it, b.Name(), tokens.Tensor)
+	}
 	ids, err := m.prompt(b.Name(), prompt)
 	if err != nil {
 		return nil, err
 	}
-	it := interpOf(t)
 	cache := kv.New(it.env, m.layers)
 	defer cache.Free()
 	x, err := m.forward(it, cache, ids, true)
 	return Tensor{x}, err
 }
 
-// forward runs the family's functions on new tokens of the sequence in cache, which then counts
+// forward is infer without gradients, whatever the weights are.
+func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (y *core.Tensor, err error) {
+	it.env.Record(false, func() { y, err = m.infer(it, cache, ids, all) })
+	return y, err
+}
+
+// infer runs the family's functions on new tokens of the sequence in cache, which then counts
 // them. The scores are [row, vocab] of all rows, or of the last one. Every layer's tensors end with
 // the layer.
-func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {
+func (m *Model) infer(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {
 	env := it.env
 	positions := make([]int64, len(ids))
 	rows := make([]int64, len(ids))

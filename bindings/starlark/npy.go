@@ -242,7 +242,7 @@ func saveNpy(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if err != nil {
 		return nil, err
 	}
-	return star.None, interpOf(t).save(b.Name(), path, func(w io.Writer) error {
+	return star.None, interpOf(t).Save(b.Name(), path, func(w io.Writer) error {
 		if _, err := w.Write(head); err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func saveNpz(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 		}
 		names[name] = item[1].(Tensor).Axes().Names()
 	}
-	return star.None, interpOf(t).save(b.Name(), path, func(w io.Writer) error {
+	return star.None, interpOf(t).Save(b.Name(), path, func(w io.Writer) error {
 		z := npy.NewArchive(w)
 		for i, item := range items {
 			err := writeEntry(z, string(item[0].(star.String)), heads[i], item[1].(Tensor).WriteElements)

@@ -18,13 +18,13 @@ import (
 func optimModule() *starlarkstruct.Module {
 	m := &starlarkstruct.Module{Name: "optim", Members: star.StringDict{}}
 	for _, info := range optim.Rules() {
-		m.Members[info.Name] = guarded(star.NewBuiltin("optim."+info.Name, func(
+		m.Members[info.Name] = star.NewBuiltin("optim."+info.Name, func(
 			t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tuple,
 		) (star.Value, error) {
 			return newOptimizer(t, info, args, kwargs)
-		}))
+		})
 	}
-	m.Members["ema"] = guarded(star.NewBuiltin("optim.ema", newEMA))
+	m.Members["ema"] = star.NewBuiltin("optim.ema", newEMA)
 	return m
 }
 

@@ -1,7 +1,6 @@
 package starlark
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -112,7 +111,7 @@ func write(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 // What must end the run, a cancellation or a limit, it does not catch.
 func catch(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if len(args) == 0 {
-		return nil, errors.New("catch: got no function; use catch(fn, *args)")
+		return nil, errNoFunction(b.Name())
 	}
 	v, err := interpOf(t).call(t, args[0], args[1:], kwargs)
 	var message star.Value = star.None
@@ -131,6 +130,10 @@ func catch(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 		v, message = star.None, star.String(innermost(err).Error())
 	}
 	return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"value": v, "error": message}), nil
+}
+
+func errNoFunction(name string) error {
+	return fmt.Errorf("%s: got no function; use %[1]s(fn, *args)", name)
 }
 
 // boolOf is bool(x), which asks values that are not plainly true or false.

@@ -106,7 +106,7 @@ func (it *Interp) quantize(j *recipe.Job, source, target, imatrix string) (list 
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	defer func() { m.end(time.Now()) }()
-	return list, it.save("quantize_model", target, func(w io.Writer) error { return draft.Write(w) })
+	return list, it.Save("quantize_model", target, func(w io.Writer) error { return draft.Write(w) })
 }
 
 // overrides returns what types says: the format of the first pattern that is found in a name.

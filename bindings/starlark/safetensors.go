@@ -477,7 +477,7 @@ func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[str
 	if closed >= 0 {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s", list[closed].name, list[closed].x)}
 	}
-	return it.save(op, path, func(w io.Writer) error {
+	return it.Save(op, path, func(w io.Writer) error {
 		if _, err := w.Write(head); err != nil {
 			return err
 		}

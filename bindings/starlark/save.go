@@ -12,8 +12,9 @@ import (
 	"github.com/fucina-go/fucina/core"
 )
 
-// save writes the file that a script calls name; op is the function it called. In shape-only mode it does nothing.
-func (it *Interp) save(op, name string, write func(w io.Writer) error) error {
+// Save writes the file that a script calls name, all of it or nothing, by what write puts into w; op is the function
+// that the script called. In shape-only mode it does nothing.
+func (it *Interp) Save(op, name string, write func(w io.Writer) error) error {
 	if it.env.IsShapeOnly() {
 		return nil
 	}

@@ -15,11 +15,11 @@ import (
 func scheduleModule() *starlarkstruct.Module {
 	m := &starlarkstruct.Module{Name: "schedule", Members: star.StringDict{}}
 	for _, info := range optim.Schedules() {
-		m.Members[info.Name] = guarded(star.NewBuiltin("schedule."+info.Name, func(
+		m.Members[info.Name] = star.NewBuiltin("schedule."+info.Name, func(
 			_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
 		) (star.Value, error) {
 			return newSchedule(info, args, kwargs)
-		}))
+		})
 	}
 	return m
 }

@@ -323,5 +323,5 @@ func tokenizerSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 		return nil, err
 	}
 	write := func(w io.Writer) error { return b.Receiver().(*Tokenizer).WriteHF(w) }
-	return star.None, interpOf(t).save(b.Name(), path, write)
+	return star.None, interpOf(t).Save(b.Name(), path, write)
 }

@@ -61,7 +61,8 @@ func (p *program) runModule(ctx context.Context) error {
 	return nil
 }
 
-// batch runs a script to its end or to Ctrl-C and returns the exit code. When the prompt follows, it waits
+// batch runs a script to its end or to Ctrl-C and returns the exit code. A script that finishes a step first has until
+// a second Ctrl-C. When the prompt follows, it waits
 // for an interrupted script; otherwise one that does not stop soon is left behind.
 func (p *program) batch(script func(context.Context) error) int {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,6 +80,9 @@ func (p *program) batch(script func(context.Context) error) int {
 			return code
 		case <-p.interrupts:
 			code = exitInterrupted
+			if p.interp.Interrupt() {
+				continue // it stops by itself
+			}
 			cancel()
 			if !p.interactive && patience == nil {
 				patience = time.After(interruptGrace)

@@ -16,6 +16,7 @@ import (
 	"github.com/fatih/color"
 	"golang.org/x/term"
 
+	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/bindings/starlark"
 	"github.com/fucina-go/fucina/repl"
 )
@@ -61,6 +62,7 @@ func start() int {
 		Stdout: p, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
 		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
 	})
+	plot.Add(p.interp)
 
 	script := p.script()
 	if script != nil {
