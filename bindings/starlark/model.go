@@ -164,7 +164,8 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
+	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab",
+		"weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added
