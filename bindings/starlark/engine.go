@@ -40,6 +40,8 @@ func (it *Interp) attach() {
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))
 	it.Predeclare("load_safetensors", star.NewBuiltin("load_safetensors", loadSafetensors))
 	it.Predeclare("open_safetensors", star.NewBuiltin("open_safetensors", openSafetensors))
+	it.Predeclare("open_gguf", star.NewBuiltin("open_gguf", openGGUF))
+	it.Predeclare("save_gguf", star.NewBuiltin("save_gguf", saveGGUF))
 	it.Predeclare("save_safetensors", star.NewBuiltin("save_safetensors", saveSafetensors))
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))
 	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
