@@ -82,7 +82,7 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 	return err
 }
 
-// WriteBlocks writes a quantized tensor as ggml stores it, row after row of blocks; of any other it writes the elements.
+// WriteBlocks writes a quantized tensor as ggml stores it, row after row of blocks; of any other, the elements.
 func (t *Tensor) WriteBlocks(w io.Writer) error {
 	if !t.dtype.Quantized() {
 		return t.WriteElements(w)

@@ -96,8 +96,8 @@ func (it *Interp) toGGUF(v star.Value, old gguf.Value, had bool) (gguf.Value, er
 	list, isList := v.(star.Sequence)
 	switch {
 	case isArray != isList:
-		return old, fmt.Errorf("got %s where the file has %s; give the kind to change it, as in {\"i32\": %s}", v.Type(),
-			was.Type(), v)
+		return old, fmt.Errorf("got %s where the file has %s; give the kind to change it, as in {\"i32\": %s}",
+			v.Type(), was.Type(), v)
 	case isArray:
 		return listValue(list, a.Elem())
 	}

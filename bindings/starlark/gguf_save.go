@@ -16,7 +16,7 @@ import (
 
 // saveGGUF is save_gguf(path, tensors=None, metadata=None, like=None, split=None, axes=True): a dict of tensors and one
 // of metadata as a GGUF file, for which a file of that name makes room at the end. Of like, an open GGUF file, all
-// that the dicts do not name is taken as it is, byte for byte and in its order; None in them removes what has that name.
+// that the dicts do not name is taken as it is, byte for byte and in order; None in them removes what has that name.
 // An int becomes a u32, or what holds it, in lists an i32, a float an f32; but a key that like has keeps its kind, and
 // {"u64": 5} names one. With split, a number of bytes, the file is written in parts of about that size, called
 // path-00001-of-00002.gguf and so on. The axis names are kept under the key fucina.axes, unless axes is False.
@@ -137,12 +137,12 @@ func draftTensor(name string, x *core.Tensor) (t gguf.DraftTensor, err error) {
 	slices.Reverse(dims)
 	const most = 4
 	if len(dims) > most {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: the format has at most %d axes, got %s", name, most,
-			x.Shape()), Hint: `merge some: x.merge(embed=("head", "head_dim"))`}
+		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: the format has at most %d axes, got %s", name,
+			most, x.Shape()), Hint: `merge some: x.merge(embed=("head", "head_dim"))`}
 	}
 	if block, _ := id.Block(); len(dims) > 0 && dims[0]%block != 0 {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis %q of "+
-			"%s", name, block, x.Axes().At(x.Rank()-1), x.Shape()), Hint: "save it as the matrix that was quantized"}
+		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis "+
+			"%q of %s", name, block, x.Axes().At(x.Rank()-1), x.Shape()), Hint: "save it as the matrix that was quantized"}
 	}
 	return gguf.DraftTensor{Name: name, Type: id, Dims: dims, Write: x.WriteBlocks}, nil
 }
@@ -187,8 +187,8 @@ func (s *ggufSaver) write(path string, split star.Value) ([]star.Value, error) {
 			most, fits = n.Int64()
 		}
 		if !fits || most < 1 || !strings.HasSuffix(path, ".gguf") {
-			return nil, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("got %q with split=%s, want a name that ends in .gguf "+
-				"and a number of bytes", path, split), Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
+			return nil, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("got %q with split=%s, want a name that ends in "+
+				".gguf and a number of bytes", path, split), Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
 		}
 		var err error
 		if parts, names, err = s.draft.Split(path, most); err != nil {

@@ -109,35 +109,42 @@ func TestGGUFRefuses(t *testing.T) {
 	}
 	evaluate(t, it, `f = open_gguf("stories.gguf")`)
 	for src, want := range map[string]string{
-		`open_gguf("storys.gguf")`:                                    `did you mean "stories.gguf"?`,
-		`f["w"]`:                                                      `key "w" not in gguf`,
-		`f["output_norm.weight"]`:                                     "the file does not name them; name them: f.tensor(",
-		`f.tensor("output_norm.weigh")`:                               `did you mean "output_norm.weight"?`,
-		`f.tensor("output_norm.weight", "a b")`:                       "has 1 axes, of sizes [64], but 2 are named",
-		`f.tensor("output_norm.weight", "a", dtype="i8")`:             `dtype: got "i8", want one for fractions`,
-		`f.tensor("output_norm.weight", "a").set(1)`:                  "is shared and may not be changed",
-		`f.metadata["a"] = 1`:                                         "frozen",
-		`save_gguf("y.gguf", {"w": 1})`:                               `tensors: got "w": int`,
-		`save_gguf("y.gguf", {"w": None}, like=f)`:                    `stories.gguf has no tensor "w"`,
-		`save_gguf("y.gguf", {"w": ones(a=1).cast("u8")})`:            "w: the format has no u8",
-		`save_gguf("y.gguf", {"w": ones(a=1, b=1, c=1, d=1, e=1)})`:   "at most 4 axes, got f32[a=1, b=1, c=1, d=1, e=1]",
-		`save_gguf("y.gguf", like=1)`:                                 "like: got a int, want an open GGUF file",
-		`save_gguf("y.gguf", metadata={1: 2})`:                        "metadata: got the key 1, want a text",
-		`save_gguf("y.gguf", metadata={"a": []})`:                     `a: got an empty list, whose kind is unknown; say it: {"i32": []}`,
-		`save_gguf("y.gguf", metadata={"a": f})`:                      "a: got a gguf, want an int, a float",
-		`save_gguf("y.gguf", metadata={"a": {"u8": 256}})`:            "a: got 256, want a u8: 0 … 255",
-		`save_gguf("y.gguf", metadata={"a": {"u9": 256}})`:            `a: got {"u9": 256}, want a value, or its kind`,
-		`save_gguf("y.gguf", metadata={"a": 1 << 64})`:                "want a u64: 0 … 18446744073709551615",
-		`save_gguf("y.gguf", metadata={"a": [1, "x"]})`:               `element 0: got 1, a int, want a string`,
-		`save_gguf("y.gguf", metadata={"a": [[1], 2]})`:               "element 1: got int, want a list, as the first is",
-		`save_gguf("y.gguf", metadata={"a": [[[[[[1]]]]]]})`:          "nested more than 4 deep",
-		`save_gguf("y.gguf", metadata={"general.alignment": 3})`:      "general.alignment is 3, want a power of two",
-		`save_gguf("y.gguf", {}, {"llama.block_count": "x"}, like=f)`: `llama.block_count: got "x", a string, want a u32`,
+		`open_gguf("storys.gguf")`: `did you mean "stories.gguf"?`,
+		`f["w"]`:                   `key "w" not in gguf`,
+		`f["output_norm.weight"]`: "" +
+			"the file does not name them; name them: f.tensor(",
+		`f.tensor("output_norm.weigh")`:                    `did you mean "output_norm.weight"?`,
+		`f.tensor("output_norm.weight", "a b")`:            "has 1 axes, of sizes [64], but 2 are named",
+		`f.tensor("output_norm.weight", "a", dtype="i8")`:  `dtype: got "i8", want one for fractions`,
+		`f.tensor("output_norm.weight", "a").set(1)`:       "is shared and may not be changed",
+		`f.metadata["a"] = 1`:                              "frozen",
+		`save_gguf("y.gguf", {"w": 1})`:                    `tensors: got "w": int`,
+		`save_gguf("y.gguf", {"w": None}, like=f)`:         `stories.gguf has no tensor "w"`,
+		`save_gguf("y.gguf", {"w": ones(a=1).cast("u8")})`: "w: the format has no u8",
+		`save_gguf("y.gguf", {"w": ones(a=1, b=1, c=1, d=1, e=1)})`: "" +
+			"at most 4 axes, got f32[a=1, b=1, c=1, d=1, e=1]",
+		`save_gguf("y.gguf", like=1)`:          "like: got a int, want an open GGUF file",
+		`save_gguf("y.gguf", metadata={1: 2})`: "metadata: got the key 1, want a text",
+		`save_gguf("y.gguf", metadata={"a": []})`: "" +
+			`a: got an empty list, whose kind is unknown; say it: {"i32": []}`,
+		`save_gguf("y.gguf", metadata={"a": f})`:           "a: got a gguf, want an int, a float",
+		`save_gguf("y.gguf", metadata={"a": {"u8": 256}})`: "a: got 256, want a u8: 0 … 255",
+		`save_gguf("y.gguf", metadata={"a": {"u9": 256}})`: `a: got {"u9": 256}, want a value, or its kind`,
+		`save_gguf("y.gguf", metadata={"a": 1 << 64})`:     "want a u64: 0 … 18446744073709551615",
+		`save_gguf("y.gguf", metadata={"a": [1, "x"]})`:    `element 0: got 1, a int, want a string`,
+		`save_gguf("y.gguf", metadata={"a": [[1], 2]})`: "" +
+			"element 1: got int, want a list, as the first is",
+		`save_gguf("y.gguf", metadata={"a": [[[[[[1]]]]]]})`:     "nested more than 4 deep",
+		`save_gguf("y.gguf", metadata={"general.alignment": 3})`: "general.alignment is 3, want a power of two",
+		`save_gguf("y.gguf", {}, {"llama.block_count": "x"}, like=f)`: "" +
+			`llama.block_count: got "x", a string, want a u32`,
 		`save_gguf("y.gguf", {}, {"llama.block_count": -1}, like=f)`:  "got -1, want a u32: 0 … 4294967295",
 		`save_gguf("y.gguf", {}, {"llama.block_count": [1]}, like=f)`: "got list where the file has int; give the kind",
 		`save_gguf("no/y.gguf", {})`:                                  "cannot save no/y.gguf",
-		`save_gguf("y.gguf", {}, split=0)`:                            "want a name that ends in .gguf and a number of bytes",
-		`save_gguf("y.bin", {}, split=10)`:                            "want a name that ends in .gguf and a number of bytes",
+		`save_gguf("y.gguf", {}, split=0)`: "" +
+			"want a name that ends in .gguf and a number of bytes",
+		`save_gguf("y.bin", {}, split=10)`: "" +
+			"want a name that ends in .gguf and a number of bytes",
 		`x = zeros(a=1000)
 x.free()
 save_gguf("y.gguf", {"w": x})`: "save_gguf: w: ",

@@ -451,8 +451,8 @@ func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[str
 	infos, axes := make([]safetensors.Info, len(list)), map[string]string{}
 	for i, t := range list {
 		if t.x.DType().Quantized() {
-			return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s is quantized, for which the format has no place", t.name,
-				t.x.Shape()), Hint: "save x.dequantize(), or all of it with save_gguf"}
+			return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s is quantized, for which the format has no place",
+				t.name, t.x.Shape()), Hint: "save x.dequantize(), or all of it with save_gguf"}
 		}
 		infos[i] = safetensors.Info{Name: t.name, DType: t.x.DType(), Shape: t.x.Sizes()}
 		if t.x.Rank() > 0 {

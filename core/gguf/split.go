@@ -9,9 +9,9 @@ import (
 // maxParts is what the wire type of the number of parts, u16, counts to.
 const maxParts = math.MaxUint16
 
-// Split cuts a draft into parts of at most most bytes of tensor data each, padding included; a tensor that is larger has
-// a part of its own, which then is larger too. The tensors keep their order. The first part has all the metadata, the
-// others only what tells that they belong to it, as llama.cpp's gguf-split has it; a single part is d itself. name is
+// Split cuts a draft into parts of at most most bytes of tensor data each, padding included; a tensor that is larger
+// has a part of its own, which then is larger too. The tensors keep their order. The first part has all the metadata,
+// the others only what tells that they belong to it, as llama.cpp's gguf-split has it; a single part is d itself. name is
 // that of the whole, and ends in .gguf: the parts are called name-00001-of-00003.gguf or the like.
 //
 // Errors: a name with another ending; less than one byte; more than 65535 parts; what Write says of types and sizes.
@@ -49,7 +49,8 @@ func (d *Draft) Split(name string, most int64) (parts []*Draft, names []string, 
 	case len(parts) == 1:
 		return []*Draft{d}, []string{name}, nil
 	case len(parts) > maxParts:
-		return nil, nil, fmt.Errorf("gguf: %s: would have %d parts, at most %d are possible", name, len(parts), maxParts)
+		return nil, nil, fmt.Errorf("gguf: %s: would have %d parts, at most %d are possible", name, len(parts),
+			maxParts)
 	case len(d.Tensors) > math.MaxInt32:
 		return nil, nil, fmt.Errorf("gguf: %s: has %d tensors, at most %d are possible", name, len(d.Tensors),
 			math.MaxInt32)
