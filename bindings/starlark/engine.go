@@ -27,6 +27,7 @@ func (it *Interp) attach() {
 	it.Predeclare("check", star.NewBuiltin("check", checkShapes))
 	it.Predeclare("checkpoint", star.NewBuiltin("checkpoint", checkpoint))
 	it.Predeclare("custom_grad", star.NewBuiltin("custom_grad", customGrad))
+	it.Predeclare("exists", star.NewBuiltin("exists", exists))
 	it.Predeclare("grad", star.NewBuiltin("grad", gradients))
 	it.Predeclare("help", star.NewBuiltin("help", help))
 	it.Predeclare("load_checkpoint", star.NewBuiltin("load_checkpoint", loadCheckpoint))

@@ -32,9 +32,9 @@ type ggufFile struct {
 
 // openGGUF is open_gguf(path): a GGUF file, of which nothing is read but the head, or, of the first part of a model in
 // parts, all of them. f["w"] is a tensor of it; "w" in f, len(f) and for name in f go by the names. f.metadata is a
-// dict of all keys, f.kinds of their kinds, f.tensors of what the file says of each tensor: dtype, shape, a list of sizes, the slowest first, axes,
-// their names or None, and bytes. The file is mapped, and its tensors share its memory: they cannot be changed, and the
-// file must not change.
+// dict of all keys, f.kinds of their kinds, f.tensors of what the file says of each tensor: dtype, shape, a list of
+// sizes, the slowest first, axes, their names or None, and bytes. The file is mapped, and its tensors share its memory:
+// they cannot be changed, and the file must not change.
 func openGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string

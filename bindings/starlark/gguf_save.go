@@ -142,7 +142,8 @@ func draftTensor(name string, x *core.Tensor) (t gguf.DraftTensor, err error) {
 	}
 	if block, _ := id.Block(); len(dims) > 0 && dims[0]%block != 0 {
 		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis "+
-			"%q of %s", name, block, x.Axes().At(x.Rank()-1), x.Shape()), Hint: "save it as the matrix that was quantized"}
+			"%q of %s", name, block, x.Axes().At(x.Rank()-1), x.Shape()),
+			Hint: "save it as the matrix that was quantized"}
 	}
 	return gguf.DraftTensor{Name: name, Type: id, Dims: dims, Write: x.WriteBlocks}, nil
 }

@@ -11,8 +11,8 @@ const maxParts = math.MaxUint16
 
 // Split cuts a draft into parts of at most most bytes of tensor data each, padding included; a tensor that is larger
 // has a part of its own, which then is larger too. The tensors keep their order. The first part has all the metadata,
-// the others only what tells that they belong to it, as llama.cpp's gguf-split has it; a single part is d itself. name is
-// that of the whole, and ends in .gguf: the parts are called name-00001-of-00003.gguf or the like.
+// the others only what tells that they belong to it, as llama.cpp's gguf-split has it; a single part is d itself. name
+// is that of the whole, and ends in .gguf: the parts are called name-00001-of-00003.gguf or the like.
 //
 // Errors: a name with another ending; less than one byte; more than 65535 parts; what Write says of types and sizes.
 func (d *Draft) Split(name string, most int64) (parts []*Draft, names []string, err error) {
