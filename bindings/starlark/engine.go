@@ -21,6 +21,7 @@ func (it *Interp) attach() {
 	}
 	it.Predeclare("batches", star.NewBuiltin("batches", batches))
 	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
+	it.Predeclare("collect_imatrix", star.NewBuiltin("collect_imatrix", collectImatrix))
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
 	it.Predeclare("clip_grad_norm", star.NewBuiltin("clip_grad_norm", clipGradNorm))
 	it.Predeclare("clip_grad_value", star.NewBuiltin("clip_grad_value", clipGradValue))
@@ -36,6 +37,7 @@ func (it *Interp) attach() {
 	it.Predeclare("load_idx", star.NewBuiltin("load_idx", loadIdx))
 	it.Predeclare("hvp", star.NewBuiltin("hvp", hvp))
 	it.Predeclare("jvp", star.NewBuiltin("jvp", jvp))
+	it.Predeclare("load_imatrix", star.NewBuiltin("load_imatrix", loadImatrix))
 	it.Predeclare("load_model", star.NewBuiltin("load_model", loadModel))
 	it.Predeclare("load_npy", star.NewBuiltin("load_npy", loadNpy))
 	it.Predeclare("load_npz", star.NewBuiltin("load_npz", loadNpz))

@@ -209,8 +209,9 @@ equal(convert.pre_tokenizer(b), "gpt-2")
 equal(convert.tokenizer_metadata(b, {}, 8, pre="mine")["tokenizer.ggml.pre"], "mine")
 `)
 	for src, want := range map[string]string{
-		`convert.model("none", "x.gguf")`:                                "cannot open",
-		`convert.model("three", "x.gguf", dtype="q8_0")`:                 `type: got "q8_0", want one of f32, f16, bf16`,
+		`convert.model("none", "x.gguf")`: "cannot open",
+		`convert.model("three", "x.gguf", dtype="q8_0")`: "" +
+			`type: got "q8_0", want one of f32, f16, bf16`,
 		`convert.gguf_name("model.layers.0.mlp.experts.0.up_proj.weight")`: "for which GGUF has no name",
 		`convert.pre_tokenizer({"pre_tokenizer": {"type": "Digits"}})`:     "--pre name",
 		`convert.model_metadata({"num_attention_heads": 1}, "llama", "x")`: "config.json has no hidden_size",

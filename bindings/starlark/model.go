@@ -25,8 +25,9 @@ type Model struct {
 	name   string
 	tokens *token.Tokenizer
 	layers int
-	m      star.Value   // what the family's load_weights returned
-	ropes  []star.Tuple // settings of rope, as keywords
+	nameOf func(x *core.Tensor) string // of a weight in the file
+	m      star.Value                  // what the family's load_weights returned
+	ropes  []star.Tuple                // settings of rope, as keywords
 	fns    map[string]star.Callable
 }
 
@@ -61,7 +62,7 @@ func (it *Interp) openModel(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: tokens, fns: map[string]star.Callable{}}
+	m := &Model{name: path, tokens: tokens, nameOf: w.NameOf, fns: map[string]star.Callable{}}
 	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
 		fn, ok := family[name].(star.Callable)
 		if !ok {
