@@ -6,10 +6,8 @@ import (
 	"testing"
 )
 
-// TestCollectImatrix compares what is collected with what a script computes from the weights, over two chunks.
-func TestCollectImatrix(t *testing.T) {
-	it, dir := ggufIn(t)
-	evaluate(t, it, `
+// collectScript collects over two chunks, and computes the same from the weights.
+const collectScript = `
 m = load_model("stories.gguf")
 text = "Once upon a time there was a little girl. She had a red ball, and a dog that was very big."
 ids = m.tokenize(text)
@@ -74,7 +72,12 @@ quantize_model("stories.gguf", "iq4.gguf", "iq4_nl", imatrix="im.gguf")
 whole = collect_imatrix(m, "one", "small.gguf", output=True)
 equal(sorted([k for k in whole if not k.startswith("blk.")]), ["output.weight"])
 again = collect_imatrix(m, text, "im2.gguf", chunk=n)
-`)
+`
+
+// TestCollectImatrix compares what is collected with what a script computes from the weights, over two chunks.
+func TestCollectImatrix(t *testing.T) {
+	it, dir := ggufIn(t)
+	evaluate(t, it, collectScript)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	sameFiles(t, in("plain.gguf"), in("with.gguf"), false)
 	sameFiles(t, in("im.gguf"), in("im2.gguf"), true)
