@@ -138,7 +138,7 @@ func TestConvertLlama(t *testing.T) {
 ids = [1, 260, 3, 265, 266, 7, 270]
 w = weights(rows)
 put("one", config("LlamaForCausalLM", rows), w)
-files, tensors = convert.model("one/", "one.gguf")
+files = convert.model("one/", "one.gguf")
 equal(files, ["one.gguf"])
 m = load_model("one.gguf")
 want = forward(w, ids)
@@ -162,7 +162,7 @@ s = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_fa
      "original_max_position_embeddings": 64}
 put("two", config("MistralForCausalLM", rows, tie_word_embeddings=True, rope_scaling=s), half)
 write_text("two/tokenizer_config.json", json.encode({"chat_template": "{{ x }}"}))
-files, tensors = convert.model("two", "two.gguf", split=20000)
+files = convert.model("two", "two.gguf", split=20000)
 f = open_gguf(files[0])
 equal((f.metadata["tokenizer.chat_template"], f.metadata["general.file_type"], len(files) > 1), ("{{ x }}", 32, True))
 equal(f.tensors["token_embd.weight"].dtype, "bf16")
@@ -191,7 +191,7 @@ b = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a 
 for kind, arch, w in (("Qwen2ForCausalLM", "qwen2", weights(8, bias=True)),
                       ("Qwen3ForCausalLM", "qwen3", weights(8, norms=True))):
     put("three", config(kind, 8, bos_token_id=None, eos_token_id=3), w, b)
-    files, _ = convert.model("three", arch + ".gguf", dtype="f16")
+    files = convert.model("three", arch + ".gguf", dtype="f16")
     f = open_gguf(files[0])
     equal([f.metadata[k] for k in ("general.architecture", arch + ".attention.key_length", "general.file_type",
                                    "tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.add_bos_token")],

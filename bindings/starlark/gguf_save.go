@@ -15,11 +15,13 @@ import (
 )
 
 // saveGGUF is save_gguf(path, tensors=None, metadata=None, like=None, split=None, axes=True): a dict of tensors and one
-// of metadata as a GGUF file, for which a file of that name makes room at the end. Of like, an open GGUF file, all
-// that the dicts do not name is taken as it is, byte for byte and in order; None in them removes what has that name.
-// An int becomes a u32, or what holds it, in lists an i32, a float an f32; but a key that like has keeps its kind, and
-// {"u64": 5} names one. With split, a number of bytes, the file is written in parts of about that size, called
-// path-00001-of-00002.gguf and so on. The axis names are kept under the key fucina.axes, unless axes is False.
+// of metadata as a GGUF file, for which a file of that name makes room at the end. Of like, an open GGUF file, all that
+// the dicts do not name is taken as it is, byte for byte and in order; None in them removes what has that name. An int
+// becomes a u32, or what holds it, in lists an i32, a float an f32; but a key that like has keeps its kind, and {"u64":
+// 5} names one. A function in the place of a tensor is called when its turn comes to be written, so that not all have
+// to be there at once: {"w": lambda: f["w"].cast("f16")}. With split, a number of bytes, the file is written in parts
+// of about that size, called path-00001-of-00002.gguf and so on. The axis names are kept under the key fucina.axes,
+// unless axes is False.
 //
 // It returns the names of the files.
 func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
@@ -33,7 +35,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		return nil, err
 	}
 	it := interpOf(t)
-	s := &ggufSaver{it: it, draft: &gguf.Draft{}, axes: map[string]string{}}
+	s := &ggufSaver{it: it, thread: t, draft: &gguf.Draft{}, axes: map[string]string{}}
 	if f, ok := like.(*ggufFile); ok {
 		s.like, s.draft = f, f.file.Draft()
 		s.axes = f.keptAxes()
@@ -65,6 +67,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 // ggufSaver makes a draft of what a script gives.
 type ggufSaver struct {
 	it      *Interp
+	thread  *star.Thread
 	draft   *gguf.Draft
 	like    *ggufFile         // nil for none
 	axes    map[string]string // to be kept
@@ -93,6 +96,7 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 	for _, item := range tensors.Items() {
 		name, ok := star.AsString(item[0])
 		x, isTensor := item[1].(Tensor)
+		fn, isLater := item[1].(star.Callable)
 		i, had := at[name]
 		switch {
 		case ok && item[1] == star.None && had:
@@ -102,13 +106,21 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 			continue
 		case ok && item[1] == star.None && s.like != nil:
 			return s.like.missing("save_gguf", name)
-		case !ok || !isTensor:
+		case !ok || !isTensor && !isLater:
 			return &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: got %s: %s", item[0], item[1].Type()),
 				Hint: `want tensors by name, as in: {"w": zeros(row=2)}`}
+		case isLater:
+			var err error
+			if x, err = s.shapeOf(name, fn); err != nil {
+				return err
+			}
 		}
 		t, err := draftTensor(name, x.Tensor)
 		if err != nil {
 			return err
+		}
+		if isLater {
+			t.Write = func(w io.Writer) error { return s.writeLater(w, name, fn, x.Shape()) }
 		}
 		if had {
 			s.draft.Tensors[i] = t
@@ -121,6 +133,36 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 	}
 	s.draft.Tensors = slices.DeleteFunc(s.draft.Tensors, func(t gguf.DraftTensor) bool { return removed[t.Name] })
 	return nil
+}
+
+// shapeOf is what a function that makes a tensor would return, without data.
+func (s *ggufSaver) shapeOf(name string, fn star.Callable) (x Tensor, err error) {
+	v, err := checkShapes(s.thread, star.NewBuiltin("save_gguf", saveGGUF), star.Tuple{fn}, nil)
+	if err != nil {
+		return x, err
+	}
+	x, ok := v.(Tensor)
+	if !ok {
+		return x, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: %s: the function returned a %s", name,
+			v.Type()), Hint: `want a tensor, as in: {"w": lambda: zeros(row=2)}`}
+	}
+	return x, nil
+}
+
+// writeLater calls the function that makes a tensor, and writes what it returns; nothing that it made is kept.
+func (s *ggufSaver) writeLater(w io.Writer, name string, fn star.Callable, shape string) error {
+	made := s.it.env.Open()
+	defer made.Close()
+	v, err := s.it.call(s.thread, fn, nil, nil)
+	if err != nil {
+		return err
+	}
+	x, ok := v.(Tensor)
+	if !ok || x.Shape() != shape {
+		return &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: %s: the function returned %s, but %s before",
+			name, v, shape)}
+	}
+	return x.WriteBlocks(w)
 }
 
 // draftTensor is a tensor to be written under a name.

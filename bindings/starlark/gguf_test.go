@@ -85,6 +85,12 @@ equal(g.metadata["tokenizer.ggml.tokens"], f.metadata["tokenizer.ggml.tokens"])
 save_gguf("again.gguf", like=g)
 save_gguf("scratch.gguf", {"w": ones(a=3, dtype="i64"), "s": tensor(2.0), "t": ones(a=2, b=3).order("b a")})
 h = open_gguf("scratch.gguf")
+shared = ones(a=2)
+save_gguf("later.gguf", {"x": lambda: shared, "y": lambda: ones(b=64).quantize("q8_0"), "z": lambda: f.tensor(
+    "output_norm.weight", "a", dtype="f16")})
+l = open_gguf("later.gguf")
+equal((l["x"].tolist(), shared.tolist(), l["y"].dtype, l["z"].dtype, l["z"].axes),
+      ([1, 1], [1, 1], "q8_0", "f16", ("a",)))
 equal((h["w"].tolist(), h["s"].item(), h["t"].shape), ([1, 1, 1], 2.0, {"b": 3, "a": 2}))
 check(lambda: save_gguf("never.gguf", {"w": ones(a=3)}))
 `)
@@ -140,7 +146,10 @@ func TestGGUFRefuses(t *testing.T) {
 			`llama.block_count: got "x", a string, want a u32`,
 		`save_gguf("y.gguf", {}, {"llama.block_count": -1}, like=f)`:  "got -1, want a u32: 0 … 4294967295",
 		`save_gguf("y.gguf", {}, {"llama.block_count": [1]}, like=f)`: "got list where the file has int; give the kind",
-		`save_gguf("no/y.gguf", {})`:                                  "cannot save no/y.gguf",
+		`save_gguf("y.gguf", {"w": lambda: 1})`:                       "tensors: w: the function returned a int",
+		`n = []
+save_gguf("y.gguf", {"w": lambda: ones(a=len([n.append(1)] + n))})`: "w: the function returned",
+		`save_gguf("no/y.gguf", {})`: "cannot save no/y.gguf",
 		`save_gguf("y.gguf", {}, split=0)`: "" +
 			"want a name that ends in .gguf and a number of bytes",
 		`save_gguf("y.bin", {}, split=10)`: "" +
