@@ -78,12 +78,12 @@ func (it *Interp) toGGUF(v star.Value, old gguf.Value, had bool) (gguf.Value, er
 				"u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool string", v)
 		}
 		if list, ok := items[0][1].(star.Sequence); ok {
-			return listValue(list, kind)
+			return it.listValue(list, kind)
 		}
 		return scalarValue(items[0][1], kind)
 	}
 	if !had {
-		return inferredValue(v, 0)
+		return it.inferredValue(v, 0)
 	}
 	was, err := it.fromGGUF(old)
 	if err != nil {
@@ -99,7 +99,7 @@ func (it *Interp) toGGUF(v star.Value, old gguf.Value, had bool) (gguf.Value, er
 		return old, fmt.Errorf("got %s where the file has %s; give the kind to change it, as in {\"i32\": %s}",
 			v.Type(), was.Type(), v)
 	case isArray:
-		return listValue(list, a.Elem())
+		return it.listValue(list, a.Elem())
 	}
 	return scalarValue(v, old.Kind())
 }
@@ -145,12 +145,18 @@ func scalarValue(v star.Value, kind gguf.Kind) (gguf.Value, error) {
 }
 
 // listValue is an array of elements of a kind.
-func listValue(list star.Sequence, elem gguf.Kind) (gguf.Value, error) {
+func (it *Interp) listValue(list star.Sequence, elem gguf.Kind) (gguf.Value, error) {
 	values := make([]gguf.Value, 0, list.Len())
 	for item := range star.Elements(list) {
 		v, err := gguf.Value{}, error(nil)
+		if len(values)%pieceLen == pieceLen-1 {
+			err = it.spend(pieceLen / stepItems)
+		}
+		if err != nil {
+			return v, err
+		}
 		if elem == gguf.KindArray {
-			v, err = inferredValue(item, 1)
+			v, err = it.inferredValue(item, 1)
 		} else {
 			v, err = scalarValue(item, elem)
 		}
@@ -167,7 +173,7 @@ func listValue(list star.Sequence, elem gguf.Kind) (gguf.Value, error) {
 
 // inferredValue is v in the kind that llama.cpp's tools would use: u32, i32 or wider where it does not fit, f32, bool,
 // string; integers in a list are i32, or wider.
-func inferredValue(v star.Value, depth int) (gguf.Value, error) {
+func (it *Interp) inferredValue(v star.Value, depth int) (gguf.Value, error) {
 	if depth > maxMetaDepth {
 		return gguf.Value{}, fmt.Errorf("lists are nested more than %d deep", maxMetaDepth)
 	}
@@ -187,11 +193,11 @@ func inferredValue(v star.Value, depth int) (gguf.Value, error) {
 			return gguf.Value{}, err
 		}
 		if elem != gguf.KindArray {
-			return listValue(list, elem)
+			return it.listValue(list, elem)
 		}
 		var values []gguf.Value
 		for item := range star.Elements(list) {
-			value, err := inferredValue(item, depth+1)
+			value, err := it.inferredValue(item, depth+1)
 			if err == nil && value.Kind() != elem {
 				err = fmt.Errorf("element %d: got %s, want a list, as the first is", len(values), item.Type())
 			}
