@@ -63,14 +63,7 @@ func (e *Env) ReadTensor(r io.Reader, dt dtype.Type, axes Axes, sizes ...int) (*
 func (t *Tensor) WriteElements(w io.Writer) error {
 	t.mustHaveData("write")
 	if t.dense() {
-		for rest := t.bytes(); len(rest) > 0; {
-			n := min(len(rest), byteChunk)
-			if _, err := w.Write(rest[:n]); err != nil {
-				return err
-			}
-			rest = rest[n:]
-		}
-		return nil
+		return writeAll(w, t.bytes())
 	}
 	size := t.dtype.Size()
 	buf := make([]byte, 0, min(t.Len()*size, byteChunk))
@@ -87,6 +80,30 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 	}
 	_, err = w.Write(buf)
 	return err
+}
+
+// WriteBlocks writes a quantized tensor as ggml stores it, row after row of blocks; of any other, the elements.
+func (t *Tensor) WriteBlocks(w io.Writer) error {
+	if !t.dtype.Quantized() {
+		return t.WriteElements(w)
+	}
+	t.mustBeThere("write")
+	if !t.dense() {
+		panic(&Error{Op: "write", Msg: t.Shape() + " does not lie as its axes say", Hint: "x.dequantize()"})
+	}
+	return writeAll(w, t.bytes())
+}
+
+// writeAll writes b piece by piece, so that w can stop in between.
+func writeAll(w io.Writer, b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), byteChunk)
+		if _, err := w.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 // Fixed says why the elements of t may not be changed; it is empty if they may.

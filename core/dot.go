@@ -64,7 +64,13 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 }
 
 // Eval multiplies matrix by matrix.
-func (a *Dot) Eval(c *Ctx) { c.contract(c.Out(0), a.X, a.W, c.Data().(axis.Contraction)) }
+func (a *Dot) Eval(c *Ctx) {
+	con := c.Data().(axis.Contraction)
+	if told := c.c.env.Multiplied; told != nil {
+		told(a.X, a.W, con.Sum)
+	}
+	c.contract(c.Out(0), a.X, a.W, con)
+}
 
 // contract computes out = x·w, whose axes con has sorted.
 func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {

@@ -62,6 +62,9 @@ func (a *Dots) Sizes(s *Sizes) {
 // Eval multiplies with each weight.
 func (a *Dots) Eval(c *Ctx) {
 	for i, con := range c.Data().([]axis.Contraction) {
+		if told := c.c.env.Multiplied; told != nil {
+			told(a.X, a.Weights[i], con.Sum)
+		}
 		c.contract(c.Out(i), a.X, a.Weights[i], con)
 	}
 }

@@ -23,6 +23,10 @@ type Env struct {
 	// other if that has no name. It may be nil.
 	NameOf func(at Site, operand int, other string) string
 
+	// Multiplied is told of every product that dot, dots and linear compute, before it is: x is contracted with w along
+	// axes. It must not run operations. It may be nil.
+	Multiplied func(x, w *Tensor, axes *axis.List)
+
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 

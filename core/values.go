@@ -51,15 +51,20 @@ func (t *Tensor) FillInts(values []int64) {
 }
 
 func (t *Tensor) mustHaveData(op string) {
+	t.mustBeThere(op)
+	if t.dtype.Quantized() {
+		panic(&Error{Op: op, Msg: t.Shape() + " is quantized", Hint: "x.dequantize()"})
+	}
+}
+
+// mustBeThere insists that t is open and that there is something in it, be it blocks.
+func (t *Tensor) mustBeThere(op string) {
 	if end := t.ending(); end != nil {
 		panic(&Error{Op: op, Msg: t.String(), Hint: end.hint("x")})
 	}
 	if t.meta {
 		panic(&Error{Op: op, Msg: t.Shape() + " has no data in a shape-only run",
 			Hint: "check(fn) computes nothing, so call fn itself: fn()"})
-	}
-	if t.dtype.Quantized() {
-		panic(&Error{Op: op, Msg: t.Shape() + " is quantized", Hint: "x.dequantize()"})
 	}
 }
 

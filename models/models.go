@@ -45,6 +45,7 @@ type Weights struct {
 	Arch string // general.architecture
 	env  *core.Env
 	used map[string]bool
+	name map[*core.Tensor]string // of what was handed out
 }
 
 // Open opens a GGUF model; open is nil for os.Open. Conversions of its tensors run in env. The error
@@ -62,7 +63,8 @@ func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weig
 		f.Close()
 		return nil, err
 	}
-	return &Weights{File: f, Name: name, Arch: arch, env: env, used: map[string]bool{}}, nil
+	return &Weights{File: f, Name: name, Arch: arch, env: env, used: map[string]bool{},
+		name: map[*core.Tensor]string{}}, nil
 }
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
@@ -86,8 +88,12 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	if dt == dtype.F16 || dt == dtype.BF16 {
 		x = w.env.Cast(x, dtype.F32).Share()
 	}
+	w.name[x] = name
 	return x, nil
 }
+
+// NameOf is what the file calls a tensor that was handed out; "" for any other.
+func (w *Weights) NameOf(x *core.Tensor) string { return w.name[x] }
 
 // splits tells whether sizes, slowest first, cut up dims, fastest first, each on its own.
 func splits(dims, sizes []int) bool {

@@ -73,6 +73,21 @@ func (r interruptible) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
+// exists is exists(path): whether there is a file or folder of that name that can be opened. A path is relative to the
+// working directory.
+func exists(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	var path string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path); err != nil {
+		return nil, err
+	}
+	it := interpOf(t)
+	f, err := it.cfg.Open(it.ResolvePath(path))
+	if err != nil {
+		return star.False, nil
+	}
+	return star.True, f.Close()
+}
+
 // readText is read_text(path): a file as a text, which is UTF-8; decompressed if the path ends in .gz. A path is
 // relative to the working directory.
 func readText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {

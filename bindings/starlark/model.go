@@ -25,9 +25,10 @@ type Model struct {
 	name     string
 	tokens   *Tokenizer
 	layers   int
-	m        star.Value   // what the family's load_weights returned
-	template string       // the chat template in the file; "": it has none
-	ropes    []star.Tuple // settings of rope, as keywords
+	nameOf   func(x *core.Tensor) string // of a weight in the file
+	m        star.Value                  // what the family's load_weights returned
+	template string                      // the chat template in the file; "": it has none
+	ropes    []star.Tuple                // settings of rope, as keywords
 	fns      map[string]star.Callable
 
 	variables star.Value // of a trainable model: m without its config
@@ -70,7 +71,7 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, fns: map[string]star.Callable{}}
+	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf, fns: map[string]star.Callable{}}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}

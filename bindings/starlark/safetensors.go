@@ -452,7 +452,7 @@ func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[str
 	for i, t := range list {
 		if t.x.DType().Quantized() {
 			return &core.Error{Op: op, Msg: fmt.Sprintf("%s is %s, and safetensors has no quantized dtype", t.name,
-				t.x.Shape()), Hint: "its numbers are: x.dequantize()"}
+				t.x.Shape()), Hint: "save x.dequantize(), or all of it with save_gguf"}
 		}
 		infos[i] = safetensors.Info{Name: t.name, DType: t.x.DType(), Shape: t.x.Sizes()}
 		if t.x.Rank() > 0 {

@@ -99,3 +99,19 @@ func (a Array) need(ok bool, want string) {
 		panic(fmt.Sprintf("gguf: an array of %s has no %s", a.elem, want))
 	}
 }
+
+// Values yields the elements of an array of any kind, as they are in the file.
+func (a Array) Values() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		r := reader{data: a.data}
+		for range a.n {
+			start := r.pos
+			if err := r.value(a.elem); err != nil {
+				panic(fmt.Sprintf("gguf: the file changed while it was open: %v", err))
+			}
+			if !yield(Value{a.elem, a.data[start:r.pos:r.pos]}) {
+				return
+			}
+		}
+	}
+}

@@ -55,6 +55,28 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
+// KindNamed returns the kind that String calls name.
+func KindNamed(name string) (Kind, bool) {
+	for k := range kinds {
+		if kinds[k].name == name {
+			return Kind(k), true
+		}
+	}
+	return 0, false
+}
+
+// Range returns the least and the greatest integer of a kind for integers; 0 and 0 for any other.
+func (k Kind) Range() (least int64, most uint64) {
+	if !k.IsInt() {
+		return 0, 0
+	}
+	bits := 8 * k.size()
+	if k == KindU8 || k == KindU16 || k == KindU32 || k == KindU64 {
+		return 0, math.MaxUint64 >> (64 - bits)
+	}
+	return math.MinInt64 >> (64 - bits), math.MaxInt64 >> (64 - bits)
+}
+
 // IsInt reports whether k is an integer kind; bool is not one.
 func (k Kind) IsInt() bool { return k <= KindI32 || k == KindU64 || k == KindI64 }
 
@@ -85,6 +107,24 @@ func (v Value) Kind() Kind { return v.kind }
 // Raw returns the bytes of the value that follow its kind in the file; the caller must not change them.
 // Those of an array alias the file and are gone when it is closed.
 func (v Value) Raw() []byte { return v.raw }
+
+// Any returns what the value is in Go: an int64, a uint64 (of kind u64 only), a float64, a bool, a string or an Array,
+// which aliases the file.
+func (v Value) Any() any {
+	switch {
+	case v.kind == KindU64:
+		return binary.LittleEndian.Uint64(v.raw)
+	case v.kind.IsInt():
+		return toInt(v.kind, v.raw)
+	case v.kind.IsFloat():
+		return toFloat(v.kind, v.raw)
+	case v.kind == KindBool:
+		return v.raw[0] != 0
+	case v.kind == KindString:
+		return string(v.raw[8:])
+	}
+	return v.array()
+}
 
 // describe says what v is, for an error: "a string", "an i32", "an array of f32".
 func (v Value) describe() string {

@@ -96,6 +96,19 @@ func Int(kind Kind, v int64) Value {
 	return Value{kind, binary.LittleEndian.AppendUint64(nil, uint64(v))[:kind.size():kind.size()]}
 }
 
+// Double is an f64.
+func Double(v float64) Value {
+	return Value{KindF64, binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))}
+}
+
+// Bool is a bool.
+func Bool(v bool) Value {
+	if v {
+		return Value{KindBool, []byte{1}}
+	}
+	return Value{KindBool, []byte{0}}
+}
+
 // Float is an f32.
 func Float(v float32) Value {
 	return Value{KindF32, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v))}

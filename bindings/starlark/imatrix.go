@@ -1,0 +1,139 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/models/kv"
+	"github.com/fucina-go/fucina/models/recipe"
+	"github.com/fucina-go/fucina/models/token"
+)
+
+// importanceAxis is the axis of what load_imatrix and collect_imatrix return.
+var importanceAxis = mustAxes("in")
+
+// collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False): runs the model on a text, in chunks
+// of that many tokens, of which each begins anew, and saves an importance matrix: for each column of each weight of the
+// layers, with output also of the last one, the mean of the squares of what it is multiplied by. A last chunk that is
+// not full is left out, unless it is the only one. quantize_model and other programs read the file.
+//
+// It returns the importance of the weights, importance[in], as a dict by their names. Weights of experts are left out.
+func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var model star.Value
+	var text, target string
+	var output bool
+	chunk := 512
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "model", &model, "text", &text, "target", &target, "chunk?",
+		&chunk, "output?", &output); err != nil {
+		return nil, err
+	}
+	m, ok := model.(*Model)
+	if !ok {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("model: got a %s, want a model", model.Type()),
+			Hint: `as in: collect_imatrix(load_model("a.gguf"), read_text("a.txt"), "imatrix.gguf")`}
+	}
+	if chunk < 2 {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("chunk: got %d tokens, want 2 or more", chunk)}
+	}
+	it := interpOf(t)
+	ids, err := m.tokens.EncodeUntil(text, token.AddSpecial, it.stopper(b.Name()))
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, &core.Error{Op: b.Name(), Msg: "the text has no tokens"}
+	}
+	chunk = min(chunk, len(ids))
+	c := &recipe.Collector{}
+	if err := it.collect(c, m, ids, chunk, output); err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	draft := c.Draft(m.name, len(ids)/chunk, chunk)
+	if err := it.Save(b.Name(), target, func(w io.Writer) error { return draft.Write(w) }); err != nil {
+		return nil, err
+	}
+	return it.importance(c.Importance()), nil
+}
+
+// collect runs the model on the full chunks of ids.
+func (it *Interp) collect(c *recipe.Collector, m *Model, ids []int32, chunk int, output bool) error {
+	var failed error
+	defer func() { it.env.Multiplied = nil }()
+	it.env.Multiplied = func(x, w *core.Tensor, axes *axis.List) {
+		name := m.nameOf(w)
+		if failed == nil && (strings.HasPrefix(name, "blk.") || output && name != "") {
+			failed = c.Add(name, x, w, axes)
+		}
+	}
+	meter := &meter{out: it.cfg.Stderr, terminal: it.cfg.Terminal, label: "collect", total: len(ids) / chunk,
+		began: time.Now()}
+	meter.shown, meter.running = meter.began, true
+	defer func() { meter.end(time.Now()) }()
+	begins := ids[0] == m.tokens.BOS()
+	for part := range slices.Chunk(ids, chunk) {
+		if len(part) < chunk {
+			break
+		}
+		if part = slices.Clone(part); begins {
+			part[0] = m.tokens.BOS()
+		}
+		cache := kv.New(it.env, m.layers)
+		x, err := m.forward(it, cache, part, output)
+		cache.Free()
+		if err == nil {
+			x.Free()
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+		meter.tick(true, time.Now())
+	}
+	return nil
+}
+
+// importance is a dict of tensors by the names of the weights.
+func (it *Interp) importance(m recipe.Importance) *star.Dict {
+	d := star.NewDict(len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		values := make([]float64, len(m[name]))
+		for i, v := range m[name] {
+			values[i] = float64(v)
+		}
+		x := it.env.FromFloats(dtype.F32, values, importanceAxis, len(values))
+		_ = d.SetKey(star.String(name), Tensor{x}) // a string can be hashed
+	}
+	return d
+}
+
+// loadImatrix is load_imatrix(path): the importance of weights, importance[in], as a dict by their names, from a file
+// that collect_imatrix or llama-imatrix wrote. With it x.quantize("iq2_xxs", "in", importance=m["blk.0.attn_q.weight"])
+// tells which columns matter. The columns of several experts follow one another.
+func loadImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var path string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path); err != nil {
+		return nil, err
+	}
+	it := interpOf(t)
+	m, err := recipe.ReadImportance(it.ResolvePath(path), it.cfg.Open)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	return it.importance(m), nil
+}
