@@ -47,7 +47,9 @@ func (b *batch) Attr(name string) (star.Value, error) {
 }
 
 // AttrNames is every attribute.
-func (b *batch) AttrNames() []string { return []string{"attend", "attend_latent", "last", "positions", "rope"} }
+func (b *batch) AttrNames() []string {
+	return []string{"attend", "attend_latent", "last", "positions", "rope"}
+}
 
 // floatArg takes a float or an int.
 type floatArg float64

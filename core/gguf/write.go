@@ -101,6 +101,14 @@ func Float(v float32) Value {
 	return Value{KindF32, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v))}
 }
 
+// Bool is a truth value.
+func Bool(v bool) Value {
+	if v {
+		return Value{KindBool, []byte{1}}
+	}
+	return Value{KindBool, []byte{0}}
+}
+
 // Text is a string.
 func Text(s string) Value {
 	return Value{KindString, append(binary.LittleEndian.AppendUint64(nil, uint64(len(s))), s...)}
