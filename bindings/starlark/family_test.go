@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core/gguf"
+	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/models"
 	"github.com/fucina-go/fucina/models/kv"
 )
@@ -144,6 +146,10 @@ func floatsOf(t *testing.T, path string) []float32 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return floats(data)
+}
+
+func floats(data []byte) []float32 {
 	xs := make([]float32, len(data)/4)
 	for i := range xs {
 		xs[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
@@ -185,6 +191,75 @@ func TestFamilyLogits(t *testing.T) {
 			t.Logf("greatest difference %.2g", worst)
 			if !(worst <= 1e-3) {
 				t.Errorf("scores differ by %g, want at most 1e-3", worst)
+			}
+		})
+	}
+}
+
+// quantized changes the matrices of a draft to a format, and those of the last product of each half layer to another.
+func quantized(t *testing.T, d *gguf.Draft, format, last string) {
+	t.Helper()
+	for i := range d.Tensors {
+		x := &d.Tensors[i]
+		name := format
+		if strings.Contains(x.Name, "attn_v") || strings.Contains(x.Name, "ffn_down") {
+			name = last
+		}
+		f, ok := quant.ByName(name)
+		if !ok {
+			t.Fatalf("no format %s", name)
+		}
+		if len(x.Dims) < 2 {
+			continue
+		}
+		x.Type = gguf.Type(f.ID)
+		write := x.Write
+		x.Write = func(w io.Writer) error {
+			var raw bytes.Buffer
+			if err := write(&raw); err != nil {
+				return err
+			}
+			src := floats(raw.Bytes())
+			dst := make([]byte, len(src)/f.Block*f.Bytes)
+			if err := f.Encode(dst, src, nil); err != nil {
+				return err
+			}
+			_, err := w.Write(dst)
+			return err
+		}
+	}
+}
+
+// A quantized model's scores are those of its decoded weights, and near to llama.cpp's, which rounds activations to
+// eight bits besides.
+func TestFamilyQuantized(t *testing.T) {
+	ids := promptIDs(t)
+	spec := familySpecs(t)["qwen3-256"]
+	for _, c := range [][2]string{{"q8_0", "q8_0"}, {"q4_0", "q4_0"}, {"q4_k", "q6_k"}, {"q6_k", "q6_k"}} {
+		t.Run(c[0], func(t *testing.T) {
+			name := "qwen3-256-" + c[0]
+			dir := t.TempDir()
+			if *keepFamilies != "" {
+				dir = *keepFamilies
+			}
+			d := draftOf(t, spec)
+			quantized(t, d, c[0], c[1])
+			path := writeDraft(t, filepath.Join(dir, name+".gguf"), d)
+			want := floatsOf(t, "../../models/testdata/"+name+".logits.f32")
+			it := New(Config{Stdout: io.Discard})
+			defer it.Close()
+			got := modelScores(t, it, path, ids)
+			kl := 0.0
+			for i, row := range got {
+				ref := want[i*len(row):][:len(row)]
+				for j := range row {
+					p := logProb(ref, j)
+					kl += math.Exp(p) * (p - logProb(row, j)) / float64(len(got))
+				}
+			}
+			t.Logf("divergence %.3g", kl)
+			if !(kl <= 0.005) {
+				t.Errorf("divergence %g, want at most 0.005", kl)
 			}
 		})
 	}
