@@ -31,6 +31,8 @@ func (b *batch) Holds(visit func(star.Value)) { visit(Tensor{b.positions}) }
 var batchMethods = map[string]*star.Builtin{
 	"attend":        star.NewBuiltin("attend", batchAttend),
 	"attend_latent": star.NewBuiltin("attend_latent", batchAttendLatent),
+	"conv":          star.NewBuiltin("conv", batchConv),
+	"delta_rule":    star.NewBuiltin("delta_rule", batchDeltaRule),
 	"last":          star.NewBuiltin("last", batchLast),
 	"rope":          star.NewBuiltin("rope", batchRope),
 }
@@ -48,7 +50,7 @@ func (b *batch) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (b *batch) AttrNames() []string {
-	return []string{"attend", "attend_latent", "last", "positions", "rope"}
+	return []string{"attend", "attend_latent", "conv", "delta_rule", "last", "positions", "rope"}
 }
 
 // floatArg takes a float or an int.
@@ -118,6 +120,32 @@ func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 		}
 	}
 	return (&opFunc{info: core.Lookup("rope")}).CallInternal(t, star.Tuple{x, Tensor{b.positions}}, settings)
+}
+
+// batchConv is b.conv(i, x, w): a causal convolution of every channel on its own in layer i. x[row, channel],
+// w[channel, kernel] → y[row, channel].
+func batchConv(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var i int
+	var x, w Tensor
+	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 3, &i, &x, &w); err != nil {
+		return nil, err
+	}
+	return Tensor{fn.Receiver().(*batch).cache.Convolve(i, x.Tensor, w.Tensor)}, nil
+}
+
+// batchDeltaRule is b.delta_rule(i, q, k, v, decay, beta): the gated delta rule in layer i, which has a state instead of
+// keys and values. q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads,
+// value].
+func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (y star.Value, err error) {
+	defer rescue(&err)
+	var i int
+	var q, k, v, decay, beta Tensor
+	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 6, &i, &q, &k, &v, &decay, &beta); err != nil {
+		return nil, err
+	}
+	c := fn.Receiver().(*batch).cache
+	return Tensor{c.DeltaRule(i, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
 }
 
 // batchLast is b.last(x): the rows of x whose scores are wanted.

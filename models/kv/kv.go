@@ -1,4 +1,4 @@
-// Package kv holds the keys and values that a decoder has seen, layer by layer. It knows tensors
+// Package kv holds the keys and values that a decoder has seen, layer by layer, and the state of recurrent layers. It knows tensors
 // and positions, no model and no script.
 package kv
 
@@ -20,7 +20,10 @@ type Cache struct {
 	length int
 }
 
-type layer struct{ k, v *core.Tensor } // [key_seq, kv_head, head_dim], room for capacity positions
+type layer struct {
+	k, v        *core.Tensor // [key_seq, kv_head, head_dim], room for capacity positions
+	rows, state memory       // of recurrent layers
+}
 
 // New is an empty cache for a model of the given number of layers. Its tensors live outside of
 // every scope.
@@ -32,18 +35,35 @@ func New(env *core.Env, layers int) *Cache {
 func (c *Cache) Len() int { return c.length }
 
 // Commit makes the next n stored positions count.
-func (c *Cache) Commit(n int) { c.length += n }
+func (c *Cache) Commit(n int) {
+	c.length += n
+	for i := range c.layers {
+		c.layers[i].rows.commit()
+		c.layers[i].state.commit()
+	}
+}
 
-// Truncate forgets all positions from n on.
-func (c *Cache) Truncate(n int) { c.length = min(c.length, max(0, n)) }
+// Truncate forgets all positions from n on. A recurrent layer can only forget all: with one, positions that count and
+// are to be kept are forgotten too, and must be given again. It returns how many still count.
+func (c *Cache) Truncate(n int) int {
+	if n = max(0, n); n >= c.length {
+		return c.length
+	}
+	for i := range c.layers {
+		if c.layers[i].rows.now != nil || c.layers[i].state.now != nil {
+			c.Free()
+			return 0
+		}
+	}
+	c.length = n
+	return n
+}
 
 // Free gives the memory back.
 func (c *Cache) Free() {
 	for _, l := range c.layers {
-		for _, t := range []*core.Tensor{l.k, l.v} {
-			if t != nil {
-				t.Free()
-			}
+		for _, t := range []*core.Tensor{l.k, l.v, l.rows.now, l.rows.next, l.state.now, l.state.next} {
+			free(t)
 		}
 	}
 	clear(c.layers)
