@@ -134,8 +134,8 @@ func batchConv(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	return Tensor{fn.Receiver().(*batch).cache.Convolve(i, x.Tensor, w.Tensor)}, nil
 }
 
-// batchDeltaRule is b.delta_rule(i, q, k, v, decay, beta): the gated delta rule in layer i, which has a state instead of
-// keys and values. q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads,
+// batchDeltaRule is b.delta_rule(i, q, k, v, decay, beta): the gated delta rule in layer i, which has a state instead
+// of keys and values. q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads,
 // value].
 func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (y star.Value, err error) {
 	defer rescue(&err)

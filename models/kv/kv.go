@@ -1,5 +1,5 @@
-// Package kv holds the keys and values that a decoder has seen, layer by layer, and the state of recurrent layers. It knows tensors
-// and positions, no model and no script.
+// Package kv holds the keys and values that a decoder has seen, layer by layer, and the state of recurrent layers. It
+// knows tensors and positions, no model and no script.
 package kv
 
 import (
