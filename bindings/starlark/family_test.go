@@ -57,6 +57,8 @@ func weightsOf(name string, dims []int) []byte {
 		offset, scale = 1, 0.25
 	case strings.HasPrefix(name, "token_embd"), strings.HasSuffix(name, ".bias"):
 		scale = 0.5
+	case strings.HasPrefix(name, "rope_"):
+		offset, scale = 2, 1
 	case strings.HasSuffix(name, "ssm_a"):
 		offset, scale = -1, 0.5
 	}
@@ -116,7 +118,7 @@ func metaValue(t *testing.T, key string, v any) gguf.Value {
 		}
 		return gguf.List(gguf.KindI32, list...)
 	case float64:
-		for _, part := range []string{"epsilon", "freq_base", "weights_scale", "factor", "beta"} {
+		for _, part := range []string{"epsilon", "freq_base", "weights_scale", "factor", "beta", "softcapping", "multiplier"} {
 			if strings.Contains(key, part) {
 				return gguf.Float(float32(v))
 			}
