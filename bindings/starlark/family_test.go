@@ -198,6 +198,56 @@ func TestFamilyLogits(t *testing.T) {
 	}
 }
 
+// The same with reference files that NumPy made, where they are at hand: those in f32 to 1e-3, quantized ones by the
+// divergence, and all that have them to scores computed in f64 from the decoded weights.
+func TestFamilyReferences(t *testing.T) {
+	ids := promptIDs(t)
+	seen := 0
+	for _, dir := range []string{"../../../shared/data", "../../../../shared/data"} {
+		names, err := filepath.Glob(dir + "/tiny-random-archs/*.gguf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			name, seen = strings.TrimSuffix(name, ".gguf"), seen+1
+			it := New(Config{Stdout: io.Discard})
+			got := modelScores(t, it, name+".gguf", ids)
+			it.Close()
+			worst, kl := apart(got, floatsOf(t, name+".logits.f32"))
+			bound := 1e-3
+			if _, err := os.Stat(name + ".exact.f32"); err == nil {
+				exact, _ := apart(got, floatsOf(t, name+".exact.f32"))
+				t.Logf("%s: greatest difference %.2g from f64", filepath.Base(name), exact)
+				if bound = 0.55; !(exact <= 1e-4) {
+					t.Errorf("%s: scores differ by %g from f64, want at most 1e-4", name, exact)
+				}
+			}
+			t.Logf("%s: greatest difference %.2g, divergence %.3g", filepath.Base(name), worst, kl)
+			if !(worst <= bound && kl <= 0.005) {
+				t.Errorf("%s: scores differ by %g, divergence %g, want at most %g and 0.005", name, worst, kl, bound)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Skip("the reference files are not beside the repository; TestFamilyLogits compares models that it makes")
+	}
+}
+
+// apart is the greatest difference between two tables of scores, and the mean divergence of rows.
+func apart(got [][]float32, want []float32) (worst, kl float64) {
+	for i, row := range got {
+		ref := want[i*len(row):][:len(row)]
+		for j, x := range row {
+			if d := math.Abs(float64(x - ref[j])); !(d <= worst) {
+				worst = d
+			}
+			p := logProb(ref, j)
+			kl += math.Exp(p) * (p - logProb(row, j)) / float64(len(got))
+		}
+	}
+	return worst, kl
+}
+
 // quantized changes the matrices of a draft to a format, and those of the last product of each half layer to another.
 func quantized(t *testing.T, d *gguf.Draft, format, last string) {
 	t.Helper()
