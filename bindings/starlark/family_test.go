@@ -338,7 +338,7 @@ func openFamily(t *testing.T, it *Interp, d *gguf.Draft) (*Model, error) {
 	return v.(*Model), nil
 }
 
-// Tokens give the same bits whether they come at once, in pieces or one by one.
+// Tokens give the same bits whether they come at once, in pieces or one by one, for any number of workers.
 func TestFamilyStepsAreBits(t *testing.T) {
 	ids := make([]int32, 0, 20)
 	for _, id := range promptIDs(t) {
@@ -346,28 +346,9 @@ func TestFamilyStepsAreBits(t *testing.T) {
 	}
 	for name, spec := range familySpecs(t) {
 		t.Run(name, func(t *testing.T) {
-			it := New(Config{Stdout: io.Discard})
-			defer it.Close()
-			m, err := openFamily(t, it, draftOf(t, spec))
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := func(step int) (flat []float32) {
-				cache := kv.New(it.env, m.layers)
-				defer cache.Free()
-				for piece := range slices.Chunk(ids, step) {
-					x, err := m.forward(it, cache, piece, true)
-					if err != nil {
-						t.Fatal(err)
-					}
-					flat = append(flat, x.Float32s()...)
-					x.Free()
-				}
-				return flat
-			}
-			whole := run(len(ids))
-			for _, step := range []int{1, 7} {
-				for i, x := range run(step) {
+			whole := scoresInSteps(t, spec, 1, ids, len(ids))
+			for _, step := range []int{1, 7, len(ids)} {
+				for i, x := range scoresInSteps(t, spec, 3, ids, step) {
 					if math.Float32bits(x) != math.Float32bits(whole[i]) {
 						t.Fatalf("in steps of %d, score %d is %g, at once it is %g", step, i, x, whole[i])
 					}
@@ -375,6 +356,28 @@ func TestFamilyStepsAreBits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scoresInSteps is the scores of all ids, which come a step at a time.
+func scoresInSteps(t *testing.T, spec familySpec, threads int, ids []int32, step int) (flat []float32) {
+	t.Helper()
+	it := New(Config{Stdout: io.Discard, Threads: threads})
+	defer it.Close()
+	m, err := openFamily(t, it, draftOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := kv.New(it.env, m.layers)
+	defer cache.Free()
+	for piece := range slices.Chunk(ids, step) {
+		x, err := m.forward(it, cache, piece, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flat = append(flat, x.Float32s()...)
+		x.Free()
+	}
+	return flat
 }
 
 // Each way in which a file may not be what its architecture says has its own message.
