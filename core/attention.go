@@ -56,6 +56,9 @@ func (x *Tensor) Attention(k, v *Tensor, start int) *Tensor {
 	return attention.Call(Attention{Q: x, K: k, V: v, Causal: true, Start: start})
 }
 
+// Attend is the attention that a describes; a zero value of it is not causal and starts at the first key.
+func Attend(a Attention) *Tensor { return attention.Call(a) }
+
 // attentionRoles is the axes by role; without heads, qHead and kHead are empty.
 type attentionRoles struct {
 	query, key, qHead, kHead, value string

@@ -83,6 +83,9 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	if !splits(t.Dims, sizes) {
 		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))
 	}
+	if w.used[name] {
+		return nil, fmt.Errorf("%s: tensor %s is taken twice", w.Name, name)
+	}
 	w.used[name] = true
 	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
 	if dt == dtype.F16 || dt == dtype.BF16 {
@@ -125,6 +128,15 @@ func wantText(axes *axis.List, sizes []int) string {
 		parts[i] = fmt.Sprintf("%s=%d", axes.At(i), n)
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// Skip leaves out the tensors whose names begin with prefix.
+func (w *Weights) Skip(prefix string) {
+	for _, t := range w.Tensors() {
+		if strings.HasPrefix(t.Name, prefix) {
+			w.used[t.Name] = true
+		}
+	}
 }
 
 // Unused is the tensors of the file that nobody asked for.

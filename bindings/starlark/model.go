@@ -268,7 +268,7 @@ func (m *Model) infer(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core
 	defer outer.Close()
 	b := &batch{m: m, cache: cache, all: all, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
 	tokens := Tensor{env.FromInts(dtype.I32, rows, rowAxis, len(ids))}
-	x, err := it.step(m.fns["embed"], m.m, tokens)
+	x, err := it.step(m.fns["embed"], m.m, tokens, b)
 	for i := 0; i < m.layers && err == nil; i++ {
 		var y *core.Tensor
 		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
@@ -334,6 +334,7 @@ var weightMethods = map[string]*star.Builtin{
 	"bool":   star.NewBuiltin("bool", weightsMeta),
 	"float":  star.NewBuiltin("float", weightsMeta),
 	"has":    star.NewBuiltin("has", weightsHas),
+	"skip":   star.NewBuiltin("skip", weightsSkip),
 	"int":    star.NewBuiltin("int", weightsMeta),
 	"str":    star.NewBuiltin("str", weightsMeta),
 	"tensor": star.NewBuiltin("tensor", weightsTensor),
@@ -352,7 +353,7 @@ func (g *weightFile) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (g *weightFile) AttrNames() []string {
-	return []string{"bool", "float", "has", "int", "str", "tensor", "vocab"}
+	return []string{"bool", "float", "has", "int", "skip", "str", "tensor", "vocab"}
 }
 
 // weightsMeta is g.int(key, default), g.float, g.str and g.bool: a metadata value of the architecture.
@@ -397,6 +398,16 @@ func weightsHas(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 	}
 	_, ok := b.Receiver().(*weightFile).w.File.Tensor(name)
 	return star.Bool(ok), nil
+}
+
+// weightsSkip is g.skip(prefix): the tensors whose names begin so are left out knowingly.
+func weightsSkip(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	var prefix string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "prefix", &prefix); err != nil {
+		return nil, err
+	}
+	b.Receiver().(*weightFile).w.Skip(prefix)
+	return star.None, nil
 }
 
 // weightsTensor is g.tensor(name, axis=size, …): a weight under axis names, the slowest first.

@@ -2,7 +2,6 @@ package starlark
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"math"
@@ -52,39 +51,6 @@ func rowsOf(x *core.Tensor) [][]float32 {
 		rows = append(rows, flat[:width])
 	}
 	return rows
-}
-
-// The logits of llama.cpp for every position of one prompt.
-func TestModelLogits(t *testing.T) {
-	var prompt struct{ Tokens []int }
-	readJSON(t, "../../models/testdata/prompt.json", &prompt)
-	for _, name := range []string{"llama-gqa-untied", "llama3-ropefreqs-tied", "llama-yarn"} {
-		t.Run(name, func(t *testing.T) {
-			want, err := os.ReadFile("../../models/testdata/" + name + ".logits.f32")
-			if err != nil {
-				t.Fatal(err)
-			}
-			it := New(Config{Stdout: io.Discard})
-			defer it.Close()
-			got := modelScores(t, it, "../../models/testdata/"+name+".gguf", prompt.Tokens)
-			if len(got) != len(prompt.Tokens) || len(want) != 4*len(got)*len(got[0]) {
-				t.Fatalf("%d rows of %d scores, the reference has %d bytes", len(got), len(got[0]), len(want))
-			}
-			worst, at := 0.0, 0
-			for i, row := range got {
-				for j, x := range row {
-					y := math.Float32frombits(binary.LittleEndian.Uint32(want[4*(i*len(row)+j):]))
-					if d := math.Abs(float64(x - y)); !(d <= worst) {
-						worst, at = d, i
-					}
-				}
-			}
-			t.Logf("greatest difference %.2g", worst)
-			if !(worst <= 1e-3) {
-				t.Errorf("row %d differs by %g, want at most 1e-3", at, worst)
-			}
-		})
-	}
 }
 
 // The perplexity of five texts as llama.cpp has it.

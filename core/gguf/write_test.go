@@ -43,7 +43,7 @@ func rewrite(t *testing.T, name string) (size int) {
 // TestRewrite writes files of other programs anew: all bytes come back.
 func TestRewrite(t *testing.T) {
 	names, err := filepath.Glob("../../models/testdata/*.gguf")
-	if err != nil || len(names) < 3 {
+	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}
 	for _, name := range append(names, "../../examples/data/stories260K.gguf") {
