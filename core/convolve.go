@@ -314,39 +314,55 @@ func (v *convolver[C]) fill(dst, x []C, k, d, j, n int) {
 				at, n, p = at+some, n-some, p+some*step
 			}
 		})
-		for i := k + (place+v.kernel-k%v.kernel)%v.kernel; i < k+d; i += v.kernel {
-			row, channel := dst[(i-k)*gemm.Width:], x[i/v.kernel*v.size:]
-			for at := 0; at < n && seen < n; at += gemm.Width {
-				clear(row[at*d:][:gemm.Width])
+		first := k + (place+v.kernel-k%v.kernel)%v.kernel
+		if first >= k+d {
+			continue
+		}
+		rows, row := (k+d-first-1)/v.kernel+1, dst[(first-k)*gemm.Width:]
+		for i := 0; i < rows && seen < n; i++ {
+			for at := 0; at < n; at += gemm.Width {
+				clear(row[i*v.kernel*gemm.Width+at*d:][:gemm.Width])
 			}
-			for _, s := range pieces {
-				copyPiece(row, channel, s)
-			}
+		}
+		for _, s := range pieces {
+			copyPiece(row[s.at:], x[first/v.kernel*v.size+s.p:], s, rows, v.kernel*gemm.Width, v.size)
 		}
 	}
 }
 
-// copyPiece copies s from a channel of x to a row of panels: by two moves of a fixed size, which may overlap.
-func copyPiece[C num.Float](dst, src []C, s piece) {
-	to := dst[s.at:][:s.n]
-	if s.step != 1 {
-		for i := range to {
-			to[i] = src[s.p+i*s.step]
-		}
+// copyPiece copies a piece of so many channels, which lie from step apart, to rows that lie to apart.
+func copyPiece[C num.Float](dst, src []C, s piece, rows, to, from int) {
+	_, _ = dst[(rows-1)*to+s.n-1], src[(rows-1)*from+(s.n-1)*s.step]
+	if size := unsafe.Sizeof(dst[0]); size == 4 && s.step == 1 {
+		copyWide(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), s.n, rows, 4*to, 4*from)
 		return
 	}
-	switch from := src[s.p:][:s.n]; {
-	case s.n == 16:
-		*(*[16]C)(to) = *(*[16]C)(from)
-	case s.n >= 8:
-		*(*[8]C)(to) = *(*[8]C)(from)
-		*(*[8]C)(to[s.n-8:]) = *(*[8]C)(from[s.n-8:])
-	case s.n >= 4:
-		*(*[4]C)(to) = *(*[4]C)(from)
-		*(*[4]C)(to[s.n-4:]) = *(*[4]C)(from[s.n-4:])
-	default:
-		for i := range to {
-			to[i] = from[i]
+	for i := range rows {
+		to, from := dst[i*to:][:s.n], src[i*from:]
+		for j := range to {
+			to[j] = from[j*s.step]
+		}
+	}
+}
+
+// copyWide copies n ≤ 16 words of 4 bytes in each row, by moves of a fixed size that may overlap.
+func copyWide(dst, src unsafe.Pointer, n, rows, to, from int) {
+	last := 4 * n
+	for i := range rows {
+		dp, sp := unsafe.Add(dst, i*to), unsafe.Add(src, i*from)
+		switch {
+		case n == 16:
+			*(*[64]byte)(dp) = *(*[64]byte)(sp)
+		case n >= 8:
+			*(*[32]byte)(dp) = *(*[32]byte)(sp)
+			*(*[32]byte)(unsafe.Add(dp, last-32)) = *(*[32]byte)(unsafe.Add(sp, last-32))
+		case n >= 4:
+			*(*[16]byte)(dp) = *(*[16]byte)(sp)
+			*(*[16]byte)(unsafe.Add(dp, last-16)) = *(*[16]byte)(unsafe.Add(sp, last-16))
+		default:
+			for i := range n {
+				*(*uint32)(unsafe.Add(dp, 4*i)) = *(*uint32)(unsafe.Add(sp, 4*i))
+			}
 		}
 	}
 }

@@ -186,6 +186,8 @@ func (p *peer) ask(command string, to *float64) (err error) {
 		}
 		return nil
 	}
+	p.signal("-CONT")
+	defer p.signal("-STOP")
 	if _, err := fmt.Fprintln(p.in, command); err != nil {
 		return err
 	}
@@ -198,10 +200,17 @@ func (p *peer) ask(command string, to *float64) (err error) {
 	return err
 }
 
+// signal stops and continues the peer: its workers spin for a while after their work, on the processors that the
+// other side is to have. Where there is no such command they do.
+func (p *peer) signal(what string) {
+	_ = exec.Command("kill", what, strconv.Itoa(p.cmd.Process.Pid)).Run()
+}
+
 func (p *peer) close() {
 	if p == nil {
 		return
 	}
+	p.signal("-CONT")
 	p.in.Close()
 	_ = p.cmd.Wait()
 }
