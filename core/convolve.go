@@ -13,7 +13,7 @@ import (
 // A convolution is a product of matrices: of the weight, a row per output channel, and of a matrix whose columns are
 // what the kernel sees at each place. The second is made tile by tile (Chellapilla, Puri and Simard 2006).
 const (
-	convColumns = 64      // places in a tile
+	convColumns = 128     // places in a tile
 	convThin    = 1024    // places in a tile of a few rows, which is not worth the second matrix
 	convDepth   = 1024    // products of a sum that are done at once
 	convWork    = 1 << 19 // multiplications in a tile

@@ -93,6 +93,8 @@ func pointwise[C number, R number | bool](
 	if n > grain/heaviest {
 		if heavy, ok := c.c.op.(Heavy); ok {
 			grain = max(1, grain/heavy.Weight())
+		} else {
+			grain = min(max(grain, n/32), 4*grain) // handing out a chunk costs what some thousand elements do
 		}
 	}
 	if n <= grain && native[R]() == out.dtype && inStep[C](out, ins) {
