@@ -39,9 +39,9 @@ const maxObjectDepth = 200
 // saveCheckpoint is save_checkpoint(path, keep=0, **objects): what it takes to go on later, as one safetensors file,
 // for which a file of that name makes room at the end, so that there is the old one or the new one, never half of
 // one: save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors, numbers, texts,
-// lists, dicts and structs of these, and whatever has a state: optimizers, schedules, batches. Functions inside are
-// left out. Where the random numbers stand is saved too. With keep=2 the file that was there becomes
-// run.1.safetensors and that one run.2.safetensors.
+// lists, dicts and structs of these, and whatever has a state: optimizers, averages, batches. Functions inside,
+// schedules among them, are left out. Where the random numbers stand is saved too. With keep=2 the file that was there
+// becomes run.1.safetensors and that one run.2.safetensors.
 func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
