@@ -38,6 +38,10 @@ func TestExamples(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			if testing.Short() && err == nil && strings.Contains(string(src), "optim.") {
+				t.Skip("trains, which takes long without assembly")
+			}
 			if runExample(t, file) == "" {
 				t.Error("printed nothing")
 			}
@@ -111,6 +115,9 @@ func TestExamplePrograms(t *testing.T) {
 // Training the small GPT gives the same bits for any number of workers, and so does what it computes without
 // gradients.
 func TestTrainingBits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains, which takes long without assembly")
+	}
 	const tiny = "layers = 2, heads = 2, embed = 32, seq = 32, batch = 8, steps = 60"
 	src, err := os.ReadFile("examples/char_gpt.star")
 	if err != nil {
