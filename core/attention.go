@@ -8,6 +8,7 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/attn"
+	"github.com/fucina-go/fucina/kernels/cpu"
 	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/num"
 )
@@ -242,13 +243,21 @@ func attend[C float32 | float64](c *Ctx, a *Attention) {
 	} else {
 		grain := max(1, 64*pointGrain/max(1, work))
 		if t.mask == nil { // rows that come together are faster, if there are enough for all workers
-			grain = max(grain, min(attn.Tile, rows/16))
+			grain = max(grain, min(attn.Tile, rows/16, attendWork()/max(1, work)))
 		}
 		c.Split(rows, grain, each)
 	}
 	if t.y.data != out.data {
 		c.copyInto(out, t.y.permuted(out.axes))
 	}
+}
+
+// attendWork is how many multiplications a chunk may take: a few milliseconds of them, since a stop waits for it.
+func attendWork() int {
+	if cpu.Current() == cpu.Generic {
+		return 1 << 21
+	}
+	return 1 << 26
 }
 
 // direct is output t with its axes in the given order, where rows along the last of them can be written as they lie;

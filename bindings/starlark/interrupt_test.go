@@ -77,7 +77,7 @@ text = "ba" * (1 << 22)`, "b.encode(text)"},
 		"loading": {`path = "` + dir + `/x.npy"; save_npy(path, ones(i=1 << 25))`,
 			`for y in range(1 << 20): load_npy(path, "i").free()`},
 		"the gradient of an attention": {
-			"x = variable(ones(seq=1 << 14, head_dim=64))\ny = x.detach()\nz = attention(x, y, y).sum()",
+			"x = variable(ones(seq=1 << 13, head_dim=64))\ny = x.detach()\nz = attention(x, y, y).sum()",
 			"backward(z, retain_graph=True)"},
 		"a table": {"", `load_csv("` + table + `")`},
 		"a checkpoint": {"x = [1]\nfor _ in range(60): x = [x, x]",
