@@ -102,7 +102,7 @@ func saveFile(in folder, name string, write func(w io.Writer) error) error {
 			in.Remove(path)
 		}
 	}()
-	if err := write(f); err != nil {
+	if err := write(&flushed{file: f}); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -116,6 +116,24 @@ func saveFile(in folder, name string, write func(w io.Writer) error) error {
 	}
 	done = true
 	return nil
+}
+
+// flushed is a file that is brought to the disk as it grows: what a Sync at the end had to bring at once would hold up
+// an interrupt for as long.
+type flushed struct {
+	file    *os.File
+	pending int // bytes since the last Sync
+}
+
+// Write writes, and waits for the disk every few MiB.
+func (f *flushed) Write(b []byte) (int, error) {
+	const most = 4 << 20
+	n, err := f.file.Write(b)
+	if f.pending += n; err == nil && f.pending >= most {
+		f.pending = 0
+		err = f.file.Sync()
+	}
+	return n, err
 }
 
 // rotateFile lets the file called name also be called run.1.safetensors, if it is run.safetensors, after giving the one
