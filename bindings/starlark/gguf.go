@@ -26,7 +26,7 @@ type ggufFile struct {
 	it   *Interp
 	path string // as the script calls it
 	file *gguf.File
-	axes map[string]string // that the file keeps
+	axes keptAxes
 	meta func() (*star.Dict, error)
 }
 
@@ -167,27 +167,9 @@ func shapeOf(x *gguf.Tensor) []int {
 	return shape
 }
 
-// axesOf is the names of a tensor's axes: those given or, without, those that the file keeps.
 func (f *ggufFile) axesOf(op string, x *gguf.Tensor, given *axis.List) (*axis.List, error) {
-	fault := func(what string) error {
-		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s has %d axes, of sizes %v, but %s", f.path, x.Name,
-			len(x.Dims), shapeOf(x), what),
-			Hint: fmt.Sprintf("name them: f.tensor(%q, %q)", x.Name, placeholders(len(x.Dims)))}
-	}
-	if given == nil {
-		text, kept := f.axes[x.Name]
-		if !kept && len(x.Dims) > 0 {
-			return nil, fault("the file does not name them")
-		}
-		var err error
-		if given, err = axis.Parse(text); err != nil {
-			return nil, fault("the names in the file are no good: " + err.Error())
-		}
-	}
-	if given.Len() != len(x.Dims) {
-		return nil, fault(fmt.Sprintf("%d are named", given.Len()))
-	}
-	return given, nil
+	hint := fmt.Sprintf("name them: f.tensor(%q, %q)", x.Name, placeholders(len(x.Dims)))
+	return f.axes.of(op, f.path, x.Name, shapeOf(x), given, hint)
 }
 
 // share is a tensor over the memory of the file, or a copy where that lies too crookedly for its elements; fractions,

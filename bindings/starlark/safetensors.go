@@ -79,7 +79,7 @@ type tensorFile struct {
 	it   *Interp
 	path string // as the script calls it
 	file *safetensors.File
-	axes map[string]string // that the file keeps
+	axes keptAxes
 }
 
 // openTensors opens a file for op.
@@ -181,16 +181,19 @@ func (f *tensorFile) missing(op, name string) error {
 	return &core.Error{Op: op, Msg: fmt.Sprintf("%s has no tensor %s", f.path, name), Hint: hint}
 }
 
-// axesOf is the names of a tensor's axes: those given or, without, those that the file keeps.
-func (f *tensorFile) axesOf(op string, x safetensors.Tensor, given *axis.List) (*axis.List, error) {
+// keptAxes is the names of axes that a file keeps, by tensor, as "row col".
+type keptAxes map[string]string
+
+// of is the names of a tensor's axes: those given or, without, those that the file keeps. The hint says how to give
+// them.
+func (k keptAxes) of(op, path, name string, shape []int, given *axis.List, hint string) (*axis.List, error) {
 	fault := func(what string) error {
-		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s has %d axes, of sizes %v, but %s", f.path, x.Name,
-			len(x.Shape), x.Shape, what),
-			Hint: fmt.Sprintf("name them: {%q: %q}", x.Name, placeholders(len(x.Shape)))}
+		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s has %d axes, of sizes %v, but %s", path, name,
+			len(shape), shape, what), Hint: hint}
 	}
 	if given == nil {
-		text, kept := f.axes[x.Name]
-		if !kept && len(x.Shape) > 0 {
+		text, kept := k[name]
+		if !kept && len(shape) > 0 {
 			return nil, fault("the file does not name them")
 		}
 		var err error
@@ -198,10 +201,15 @@ func (f *tensorFile) axesOf(op string, x safetensors.Tensor, given *axis.List) (
 			return nil, fault("the names in the file are no good: " + err.Error())
 		}
 	}
-	if given.Len() != len(x.Shape) {
+	if given.Len() != len(shape) {
 		return nil, fault(fmt.Sprintf("%d are named", given.Len()))
 	}
 	return given, nil
+}
+
+func (f *tensorFile) axesOf(op string, x safetensors.Tensor, given *axis.List) (*axis.List, error) {
+	hint := fmt.Sprintf("name them: {%q: %q}", x.Name, placeholders(len(x.Shape)))
+	return f.axes.of(op, f.path, x.Name, x.Shape, given, hint)
 }
 
 // read is a copy of a tensor of the file; fractions become as, unless that is Invalid.
