@@ -55,7 +55,7 @@ func (g *Grads) timesGELUSlope(gy, x *Tensor, approximate string) *Tensor {
 	if g.again {
 		return gy.wide().Mul(x.wide().geluSlope(approximate))
 	}
-	return geluSlope.Call(GELUSlope{Binary{X: gy, Y: x}, approximate})
+	return geluGrads.Call(geluGrad{Binary{X: gy, Y: x}, approximate})
 }
 
 // geluSlope is the derivative of gelu: Φ(x) + x · exp(-x²/2) / √(2π), or that of the approximation.
@@ -71,21 +71,21 @@ func (x *Tensor) geluSlope(approximate string) *Tensor {
 	return x.times(math.Sqrt2 / 2).Erf().plus(1).times(0.5).Add(x.Mul(phi))
 }
 
-// GELUSlope is gy times the derivative of gelu at x, in one pass.
-type GELUSlope struct {
+// geluGrad is gy times the derivative of gelu at x, in one pass. It is in no table.
+type geluGrad struct {
 	Binary
 	Approximate string `arg:"approximate=none" enum:"none tanh"`
 }
 
-var geluSlope = Define[GELUSlope]("gelu_slope")
+var geluGrads = Define[geluGrad]("gelu_slope")
 
 // F32 is the f32 kernel.
-func (a *GELUSlope) F32(z, gy, x []float32) { geluSlopes(z, gy, x, a) }
+func (a *geluGrad) F32(z, gy, x []float32) { slopesOfGELU(z, gy, x, a) }
 
 // F64 is the f64 kernel.
-func (a *GELUSlope) F64(z, gy, x []float64) { geluSlopes(z, gy, x, a) }
+func (a *geluGrad) F64(z, gy, x []float64) { slopesOfGELU(z, gy, x, a) }
 
-func geluSlopes[T num.Float](z, gy, x []T, a *GELUSlope) {
+func slopesOfGELU[T num.Float](z, gy, x []T, a *geluGrad) {
 	if a.Approximate == "tanh" {
 		num.GELUTanhSlope(z, gy, x)
 	} else {

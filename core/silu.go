@@ -36,19 +36,19 @@ func (g *Grads) timesSiLUSlope(gy, x *Tensor) *Tensor {
 	if g.again {
 		return gy.Mul(x.siluSlope())
 	}
-	return siluSlope.Call(SiLUSlope{Binary{X: gy, Y: x}})
+	return siluGrads.Call(siluGrad{Binary{X: gy, Y: x}})
 }
 
-// SiLUSlope is gy times the derivative of silu at x, in one pass.
-type SiLUSlope struct{ Binary }
+// siluGrad is gy times the derivative of silu at x, in one pass. It is in no table.
+type siluGrad struct{ Binary }
 
-var siluSlope = Define[SiLUSlope]("silu_slope")
+var siluGrads = Define[siluGrad]("silu_slope")
 
 // F32 is the f32 kernel.
-func (*SiLUSlope) F32(z, gy, x []float32) { num.SiLUSlope(z, gy, x) }
+func (*siluGrad) F32(z, gy, x []float32) { num.SiLUSlope(z, gy, x) }
 
 // F64 is the f64 kernel.
-func (*SiLUSlope) F64(z, gy, x []float64) { num.SiLUSlope(z, gy, x) }
+func (*siluGrad) F64(z, gy, x []float64) { num.SiLUSlope(z, gy, x) }
 
 // siluSlope is the derivative of silu: s + x · s · (1 - s), s being sigmoid(x).
 func (x *Tensor) siluSlope() *Tensor {
