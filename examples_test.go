@@ -15,6 +15,7 @@ import (
 
 	"github.com/fucina-go/fucina/bindings/plot"
 	"github.com/fucina-go/fucina/bindings/starlark"
+	"github.com/fucina-go/fucina/kernels/cpu"
 )
 
 // runExample runs a script from the root of the project and returns what it prints.
@@ -30,6 +31,14 @@ func runExample(t *testing.T, path string) string {
 	return out.String()
 }
 
+// needsAssembly skips what takes many minutes in plain Go, where a fused multiply-add is emulated.
+func needsAssembly(t *testing.T) {
+	t.Helper()
+	if cpu.Current() == cpu.Generic {
+		t.Skip("trains a model, which takes many minutes without assembly")
+	}
+}
+
 // Every example runs and prints something.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*.star")
@@ -39,8 +48,8 @@ func TestExamples(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			src, err := os.ReadFile(file)
-			if testing.Short() && err == nil && strings.Contains(string(src), "optim.") {
-				t.Skip("trains, which takes long without assembly")
+			if err == nil && strings.Contains(string(src), "optim.") {
+				needsAssembly(t)
 			}
 			if runExample(t, file) == "" {
 				t.Error("printed nothing")
@@ -115,9 +124,7 @@ func TestExamplePrograms(t *testing.T) {
 // Training the small GPT gives the same bits for any number of workers, and so does what it computes without
 // gradients.
 func TestTrainingBits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("trains, which takes long without assembly")
-	}
+	needsAssembly(t)
 	const tiny = "layers = 2, heads = 2, embed = 32, seq = 32, batch = 8, steps = 60"
 	src, err := os.ReadFile("examples/char_gpt.star")
 	if err != nil {
