@@ -1,0 +1,16 @@
+package qdot
+
+// iq4_nl: as q4_0, but the 4 bits are the place of the weight on a curve.
+var iq4_nl = Format{
+	Name: "iq4_nl", Block: 32, Bytes: 18, odd: 2, each: 32,
+	expand: func(q []int8, s, _ []float32, b []byte) {
+		s[0] = half(b)
+		nibbles(q, b[2:])
+		for j, v := range q {
+			q[j] = curve[v]
+		}
+	},
+}
+
+// curve is the sixteen values of iq4_nl and iq4_xs.
+var curve = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}

@@ -1,0 +1,140 @@
+package qdot
+
+import "math"
+
+// Form is up to two panels whose weights have become bytes, for products with many rows.
+//
+// Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
+// each. S and M, of the same order: at 16·(p·k/each + i) the scale and the offset of the 16 rows.
+type Form struct {
+	Bytes []byte
+	S, M  []float32
+}
+
+// NewForm returns a form that holds two panels of k weights of any format.
+func NewForm(k int) *Form {
+	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k/2)}
+}
+
+// Vec computes c[16·p+j] = (row j of panel p)·x for count panels, of which the first begins at panels[0] and the next
+// next bytes further on. x is an activation row of k elements, k a multiple of Block.
+//
+// The product is bound by memory: panels that are far apart are read faster than neighbours, four at a time.
+func (f *Format) Vec(c []float32, panels []byte, next, count int, x []uint32, k int) {
+	if count == 0 {
+		return
+	}
+	size := f.PanelSize(k)
+	_, _, _ = c[count*Rows-1], panels[(count-1)*next+size-1:], x[ActivationWords(k)-1:]
+	if f.vecFast(c, panels, next, count, x, k) {
+		return
+	}
+	for p := range count {
+		f.vecPlain((*[Rows]float32)(c[p*Rows:]), panels[p*next:][:size], x, k)
+	}
+}
+
+// vecPlain is the definition of Vec.
+func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
+	var block [256]byte
+	var q [256]int8
+	var s, m [16]float32
+	words, at := f.words(), f.wordsAt()
+	for r := range Rows {
+		y := float32(0)
+		for b := range k / f.Block {
+			f.rowBlock(block[:f.Bytes], panel[b*f.Bytes*Rows:], r, words, at)
+			f.expand(q[:f.Block], s[:], m[:], block[:f.Bytes])
+			for i := range f.Block / f.each {
+				from := b*f.Block + i*f.each
+				y = addProduct(y, q[i*f.each:(i+1)*f.each], s[i], m[i], f.offset, x[from/Group*Record:], from%Group)
+			}
+		}
+		c[r] = y
+	}
+}
+
+// addProduct adds the product of the weights q, which share a scale, with the activations in group x from place from on.
+func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from int) float32 {
+	sum := int32(0)
+	for j, v := range q {
+		j += from
+		sum += int32(v) * int32(int8(x[j/4]>>(j%4*8)))
+	}
+	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
+	if offset {
+		y += float32(m * math.Float32frombits(x[wordScaledSum]))
+	}
+	return y
+}
+
+// Unpack sets panel p of the form, 0 or 1, whose panels have k weights, to those of the given panel.
+func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
+	panel = panel[:f.PanelSize(k)]
+	bytes := form.Bytes[p*k*Rows:][:k*Rows]
+	n := k / f.each * Rows
+	s := form.S[p*n:][:n]
+	var m []float32
+	if f.offset {
+		m = form.M[p*n:][:n]
+	}
+	if k == 0 || f.unpackFast(bytes, s, m, panel, k) {
+		return
+	}
+	var block [256]byte
+	var q [256]int8
+	var scale, offset [16]float32
+	words, at := f.words(), f.wordsAt()
+	for b := range k / f.Block {
+		for r := range Rows {
+			f.rowBlock(block[:f.Bytes], panel[b*f.Bytes*Rows:], r, words, at)
+			f.expand(q[:f.Block], scale[:], offset[:], block[:f.Bytes])
+			for j, v := range q[:f.Block] {
+				j += b * f.Block
+				bytes[j/4*64+r*4+j%4] = uint8(v) + 128
+			}
+			for i := range f.Block / f.each {
+				s[(b*f.Block/f.each+i)*Rows+r] = scale[i]
+				if f.offset {
+					m[(b*f.Block/f.each+i)*Rows+r] = offset[i]
+				}
+			}
+		}
+	}
+}
+
+// Tile computes c[i·ldc+j] = (row i of x)·(row j of the form's two panels), or adds it to c, for rows activation rows of k
+// elements that are stride words apart, and the first cols rows of weights, at most 32.
+func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = c[(rows-1)*ldc+cols-1], x[(rows-1)*stride+ActivationWords(k)-1:]
+	if k > 0 && f.tileFast(c, ldc, form, x, stride, rows, cols, k, add) {
+		return
+	}
+	n := k / f.each * Rows
+	q := make([]int8, f.each)
+	for j := range cols {
+		p, r := j/Rows, j%Rows
+		for i := range rows {
+			y := float32(0)
+			if add {
+				y = c[i*ldc+j]
+			}
+			for from := 0; from < k; from += f.each {
+				for l := range q {
+					at := from + l
+					q[l] = int8(form.Bytes[p*k*Rows+at/4*64+r*4+at%4] - 128)
+				}
+				at := p*n + from/f.each*Rows + r
+				m := float32(0)
+				if f.offset {
+					m = form.M[at]
+				}
+				y = addProduct(y, q, form.S[at], m, f.offset, x[i*stride+from/Group*Record:], from%Group)
+			}
+			c[i*ldc+j] = y
+		}
+	}
+}

@@ -1,0 +1,15 @@
+package qdot
+
+// q5_k: as q4_k, with 32 bytes before the last 128, of which byte j has the fifth bit of weight 32i+j in bit i.
+var q5_k = Format{
+	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offset: true,
+	expand: func(q []int8, s, m []float32, b []byte) {
+		sixes(s, m, b)
+		for i := range 4 {
+			nibbles(q[64*i:64*i+64], b[48+32*i:])
+		}
+		for j := range q {
+			q[j] |= int8(b[16+j%32]>>(j/32)&1) << 4
+		}
+	},
+}

@@ -1,0 +1,54 @@
+// Package qdot multiplies rows of activations by weights in ggml's block formats, in integers.
+//
+// Here: weights in panels, activations rounded to 8 bits, and the products of both, for the formats whose weights are
+// small integers times a scale. Not here: encoding and decoding of blocks to floats (core/quant), tensors, goroutines.
+//
+// # The number that a product is
+//
+// A row of activations is cut into groups of 32. A group is stored as d = max|x|/127, rounded, and 32 integers
+// a = x·(127/max|x|), rounded to even; a group smaller than 2⁻¹⁰⁰ counts as zeros, and one with a number that is not
+// finite makes every product with it NaN. A format gives integers q, and for each 32 or 16 of them a scale s and
+// perhaps an offset m, so that a weight is s·q + m. Then, group after group and starting from 0,
+//
+//	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
+//	y = y + m · (d·float32(Σ a))            if the format has offsets
+//
+// Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
+// that row alone.
+package qdot
+
+// Rows is the number of rows of weights in a panel: a lane of a vector belongs to a row.
+const Rows = 16
+
+// Group is how many activations share a scale.
+const Group = 32
+
+// Format is a block format of weights whose products are computed in integers.
+type Format struct {
+	Name  string // ggml's: "q4_k"
+	Block int    // weights in a block
+	Bytes int    // bytes of a block
+
+	odd, oddAt int  // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
+	each       int  // weights that share a scale: 32 or 16
+	offset     bool // tells whether the format has offsets
+
+	// expand sets q to the integers of block b, -128 to 127, and s and m to their scales and offsets.
+	expand func(q []int8, s, m []float32, b []byte)
+}
+
+// formats is every format of this package.
+var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0}
+
+// ByName returns the format, or nil if its products are not computed in integers.
+func ByName(name string) *Format {
+	for _, f := range formats {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Formats returns every format. The caller must not change the slice.
+func Formats() []*Format { return formats }

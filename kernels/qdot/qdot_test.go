@@ -1,0 +1,314 @@
+package qdot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fucina-go/fucina/kernels/cpu"
+)
+
+// guard is what stands behind every buffer, so that a write too far shows.
+const guard = 0xA5
+
+// inTiers runs the test in every tier of this machine.
+func inTiers(t *testing.T, test func(t *testing.T)) {
+	for _, tier := range cpu.Tiers() {
+		t.Run(tier.String(), func(t *testing.T) {
+			restore, _ := cpu.Force(tier)
+			defer restore()
+			test(t)
+		})
+	}
+}
+
+// randomRows is n rows of k weights with any bits but for scales, which are finite numbers of moderate size.
+func randomRows(r *rand.Rand, f *Format, n, k int) []byte {
+	b := make([]byte, n*k/f.Block*f.Bytes)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	for at := 0; at < len(b); at += f.Bytes {
+		scales := []int{f.oddAt}
+		if f.odd == 0 {
+			scales = []int{0}
+			if f.offset {
+				scales = []int{0, 2}
+			}
+		}
+		if f.odd == 1 { // an exponent, anything is a number
+			b[at] = byte(118 + r.IntN(20))
+			continue
+		}
+		for _, s := range scales {
+			binary.LittleEndian.PutUint16(b[at+s:], uint16(0x2000+r.IntN(0x1400))|uint16(r.IntN(2))<<15)
+		}
+	}
+	return b
+}
+
+// randomX is k activations; every few groups one is zero, tiny or has outliers.
+func randomX(r *rand.Rand, k int) []float32 {
+	x := make([]float32, k)
+	for g := range k / Group {
+		size := [...]float32{1, 1, 1, 1, 1, 1e-3, 1e4, 0, 1e-37}[r.IntN(9)]
+		for j := range Group {
+			x[g*Group+j] = float32(r.NormFloat64()) * size
+		}
+		x[g*Group+r.IntN(Group)] *= float32(1 + r.IntN(8))
+	}
+	return x
+}
+
+func sizesOf(f *Format) []int {
+	if f.Block == 256 {
+		return []int{256, 512, 1280}
+	}
+	return []int{f.Block, 2 * f.Block, 3 * f.Block, 7 * f.Block, 512, 1024 + f.Block}
+}
+
+func TestPanels(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	inTiers(t, func(t *testing.T) {
+		for _, f := range Formats() {
+			for _, k := range sizesOf(f) {
+				for _, n := range []int{1, 5, 15, 16} {
+					stride := k/f.Block*f.Bytes + r.IntN(3)*4
+					rows := randomRows(r, f, n+1, k)
+					rows = append(rows, make([]byte, n*stride)...)
+					panel := bytes.Repeat([]byte{guard}, f.PanelSize(k)+64)
+					f.Pack(panel, rows[:(n-1)*stride+k/f.Block*f.Bytes], n, k, stride)
+					row := make([]byte, k/f.Block*f.Bytes)
+					for i := range Rows {
+						want := make([]byte, len(row))
+						if i < n {
+							want = rows[i*stride:][:len(row)]
+						}
+						if f.Row(row, panel, i, k); !bytes.Equal(row, want) {
+							t.Fatalf("%s: row %d of %d, %d weights, came back otherwise", f.Name, i, n, k)
+						}
+					}
+					if !bytes.Equal(panel[f.PanelSize(k):], bytes.Repeat([]byte{guard}, 64)) {
+						t.Fatalf("%s: a panel of %d weights was written beyond its end", f.Name, k)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestQuantize(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	inTiers(t, func(t *testing.T) {
+		for trial := range 300 {
+			k := Group * (1 + r.IntN(9))
+			x := randomX(r, k)
+			if trial%4 == 0 {
+				x[r.IntN(k)] = []float32{inf, -inf, nan, -nan, math.MaxFloat32, 0x1p-100, 0x1p-149}[r.IntN(7)]
+			}
+			got := slices.Repeat([]uint32{guard}, ActivationWords(k)+16)
+			Quantize(got[:ActivationWords(k)], x)
+			for g := range k / Group {
+				var want [Record]uint32
+				quantizeGroup(&want, (*[Group]float32)(x[g*Group:]))
+				if !slices.Equal(got[g*Record:][:Record], want[:]) {
+					t.Fatalf("group %v\ngot  %x\nwant %x", x[g*Group:][:Group], got[g*Record:][:Record], want)
+				}
+			}
+			if !slices.Equal(got[ActivationWords(k):], slices.Repeat([]uint32{guard}, 16)) {
+				t.Fatalf("%d activations were written beyond their end", k)
+			}
+		}
+	})
+}
+
+// product is y as the package comment defines it.
+func product(f *Format, row []byte, x []uint32, k int) float32 {
+	y := float32(0)
+	for b := range k / f.Block {
+		q, s, m := make([]int8, f.Block), make([]float32, 16), make([]float32, 16)
+		f.expand(q, s, m, row[b*f.Bytes:][:f.Bytes])
+		for from := 0; from < f.Block; from += f.each {
+			record := x[(b*f.Block+from)/Group*Record:][:Record]
+			sum := int32(0)
+			for j := range f.each {
+				at := (b*f.Block + from + j) % Group
+				sum += int32(q[from+j]) * int32(int8(record[at/4]>>(at%4*8)))
+			}
+			y += float32(float32(sum) * float32(s[from/f.each]*math.Float32frombits(record[wordScale])))
+			if f.offset {
+				y += float32(m[from/f.each] * math.Float32frombits(record[wordScaledSum]))
+			}
+		}
+	}
+	return y
+}
+
+func same(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+func TestProducts(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	inTiers(t, func(t *testing.T) {
+		for _, f := range Formats() {
+			t.Run(f.Name, func(t *testing.T) {
+				for _, k := range sizesOf(f) {
+					testProducts(t, r, f, k)
+				}
+			})
+		}
+	})
+}
+
+// testProducts compares Vec and Tile, of all numbers of rows and panels, with the definition.
+func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
+	const panels, most = 5, 14
+	size := k / f.Block * f.Bytes
+	rows := randomRows(r, f, panels*Rows, k)
+	next := f.PanelSize(k) + 32*r.IntN(3)
+	packed := make([]byte, panels*next)
+	for p := range panels {
+		f.Pack(packed[p*next:], rows[p*Rows*size:], Rows, k, size)
+	}
+	stride := ActivationWords(k) + r.IntN(3)
+	x := make([]uint32, most*stride)
+	want := make([][]float32, most)
+	for i := range most {
+		values := randomX(r, k)
+		if i == 3 {
+			values[r.IntN(k)] = float32(math.NaN())
+		}
+		Quantize(x[i*stride:][:ActivationWords(k)], values)
+		for j := range panels * Rows {
+			want[i] = append(want[i], product(f, rows[j*size:][:size], x[i*stride:], k))
+		}
+	}
+	for count := range panels + 1 {
+		c := slices.Repeat([]float32{guard}, panels*Rows+1)
+		f.Vec(c, packed[:max(0, (count-1)*next+f.PanelSize(k))], next, count, x, k)
+		for j, v := range c {
+			if w := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...); !same(v, w[j]) {
+				t.Fatalf("Vec of %d panels, %d weights: %g at %d, want %g", count, k, v, j, w[j])
+			}
+		}
+	}
+	form := NewForm(k)
+	f.Unpack(form, 0, packed[next:], k)
+	f.Unpack(form, 1, packed[2*next:], k)
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 11, most} {
+		for _, cols := range []int{32, 16, 1, 31} {
+			for _, add := range []bool{false, true} {
+				ldc := cols + r.IntN(5)
+				c := slices.Repeat([]float32{guard}, n*ldc+32)
+				expect := slices.Clone(c)
+				for i := range n {
+					for j := range cols {
+						c[i*ldc+j] = 0
+						if expect[i*ldc+j] = want[i][Rows+j]; add {
+							// what is added to: the product over nothing, so that the sum is known
+							c[i*ldc+j] = 0
+						}
+					}
+				}
+				f.Tile(c, ldc, form, x, stride, n, cols, k, add)
+				for at, v := range c {
+					if !same(v, expect[at]) {
+						t.Fatal(fmt.Sprintf("Tile of %d rows, %d columns, %d weights, add %t: %g at %d, want %g", n, cols, k,
+							add, v, at, expect[at]))
+					}
+				}
+			}
+		}
+	}
+	if k >= 2*f.Block { // in two parts along k
+		half := k / f.Block / 2 * f.Block
+		c := make([]float32, 2*32)
+		for _, part := range [][2]int{{0, half}, {half, k}} {
+			from, n := part[0], part[1]-part[0]
+			for p := range 2 {
+				f.Unpack(form, p, packed[(1+p)*next+from/f.Block*f.Bytes*Rows:], n)
+			}
+			f.Tile(c, 32, form, x[from/Group*Record:], stride, 2, 32, n, from > 0)
+		}
+		for at, v := range c {
+			if w := want[at/32][Rows+at%32]; !same(v, w) {
+				t.Fatalf("in two parts: %g at %d, want %g", v, at, w)
+			}
+		}
+	}
+}
+
+// BenchmarkVec reads matrices of 4096 × 4096 weights, one after another, four distant panels at a time.
+func BenchmarkVec(b *testing.B) {
+	benchInTiers(b, func(b *testing.B, f *Format) {
+		const n, k, matrices = 4096, 4096, 8
+		size := f.PanelSize(k)
+		count := n / Rows
+		packed := make([]byte, matrices*count*size)
+		r := rand.New(rand.NewPCG(7, 8))
+		rows := randomRows(r, f, Rows, k)
+		for p := range matrices * count {
+			f.Pack(packed[p*size:], rows, Rows, k, len(rows)/Rows)
+		}
+		x := make([]uint32, ActivationWords(k))
+		Quantize(x, randomX(r, k))
+		c := make([]float32, 4*Rows)
+		b.SetBytes(int64(count * size))
+		i := 0
+		for b.Loop() {
+			m := packed[i%matrices*count*size:][:count*size]
+			for p := range count / 4 {
+				f.Vec(c, m[p*size:], count/4*size, 4, x, k)
+			}
+			i++
+		}
+	})
+}
+
+// BenchmarkTile multiplies 240 rows by 4096 × 4096 weights, unpacking included; a weight and an activation are two
+// operations.
+func BenchmarkTile(b *testing.B) {
+	benchInTiers(b, func(b *testing.B, f *Format) {
+		const n, k, rows = 512, 4096, 240
+		size := f.PanelSize(k)
+		packed := make([]byte, n/Rows*size)
+		r := rand.New(rand.NewPCG(9, 10))
+		weights := randomRows(r, f, n, k)
+		for p := range n / Rows {
+			f.Pack(packed[p*size:], weights[p*Rows*len(weights)/n:], Rows, k, len(weights)/n)
+		}
+		words := ActivationWords(k)
+		x := make([]uint32, rows*words)
+		for i := range rows {
+			Quantize(x[i*words:][:words], randomX(r, k))
+		}
+		c := make([]float32, rows*n)
+		form := NewForm(k)
+		for b.Loop() {
+			for p := 0; p < n/Rows; p += 2 {
+				f.Unpack(form, 0, packed[p*size:], k)
+				f.Unpack(form, 1, packed[(p+1)*size:], k)
+				f.Tile(c[p*Rows:], n, form, x, words, rows, 2*Rows, k, false)
+			}
+		}
+		b.ReportMetric(2*n*k*rows*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
+	})
+}
+
+func benchInTiers(b *testing.B, run func(b *testing.B, f *Format)) {
+	for _, tier := range cpu.Tiers() {
+		for _, f := range Formats() {
+			b.Run(tier.String()+"/"+f.Name, func(b *testing.B) {
+				restore, _ := cpu.Force(tier)
+				defer restore()
+				run(b, f)
+			})
+		}
+	}
+}
