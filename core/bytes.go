@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 // byteChunk is how many bytes of a tensor are read or written at once.
@@ -91,7 +92,17 @@ func (t *Tensor) WriteBlocks(w io.Writer) error {
 	if !t.dense() {
 		panic(&Error{Op: "write", Msg: t.Shape() + " does not lie as its axes say", Hint: "x.dequantize()"})
 	}
-	return writeAll(w, t.bytes())
+	if t.panels == 0 {
+		return writeAll(w, t.bytes())
+	}
+	f, _ := quant.Of(t.dtype)
+	buf := make([]byte, f.Size(t.panels))
+	for r := range t.Len() / t.panels {
+		if _, err := w.Write(t.rowBytes(buf, f, r, t.panels)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeAll writes b piece by piece, so that w can stop in between.
@@ -149,4 +160,4 @@ func (t *Tensor) Assign(v *Tensor) {
 }
 
 // bytes is the memory of a dense tensor.
-func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), byteCount(t.dtype, t.Len())) }
+func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), t.byteCount(t.Len())) }

@@ -2,12 +2,10 @@ package core
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
-	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
 // Dequantize is the numbers that a quantized x stands for, as f32.
@@ -57,10 +55,17 @@ func (*Dequantize) Samples(m *Maker) (list []Dequantize) {
 // decode sets dst, f32 and dense, to the numbers of the quantized x.
 func (c *Ctx) decode(dst, x *Tensor) {
 	f, _ := quant.Of(x.dtype)
-	y, bytes := elementsOf[float32](dst), x.bytes()
-	blocks := len(y) / f.Block
-	c.Split(blocks, max(1, quantizeGrain/f.Block), func(lo, hi int) {
-		decodeInto(f, y[lo*f.Block:hi*f.Block], bytes[lo*f.Bytes:hi*f.Bytes])
+	y := elementsOf[float32](dst)
+	k := f.Block // without panels any block is as good as a row
+	if x.panels > 0 {
+		k = x.panels
+	}
+	c.Split(len(y)/k, max(1, quantizeGrain/k), func(lo, hi int) {
+		buf := takeBytes(f.Size(x.panels))
+		defer spareBytes.Put(buf)
+		for r := lo; r < hi; r++ {
+			decodeInto(f, y[r*k:(r+1)*k], x.rowBytes(*buf, f, r, k))
+		}
 	})
 }
 
@@ -76,16 +81,27 @@ func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
 	f, _ := quant.Of(w.dtype)
 	n := out.Len() / len(places)
 	if n%f.Block != 0 {
-		c.Fail(fmt.Sprintf("a row of %s has %d elements, no multiple of the %d of a %s block", c.Describe(w), n,
-			f.Block, f.Name), c.c.param(w)+".dequantize()")
+		c.Fail("a row of "+c.Describe(w)+" is "+wholeBlocks(n, f), c.c.param(w)+".dequantize()")
 	}
-	y, bytes := elementsOf[float32](out), w.bytes()
+	k := n
+	if w.panels > 0 && n%w.panels == 0 {
+		k = w.panels
+	}
+	y := elementsOf[float32](out)
 	c.Split(len(places), max(1, quantizeGrain/n), func(lo, hi int) {
+		buf := takeBytes(f.Size(w.panels))
+		defer spareBytes.Put(buf)
 		for i := lo; i < hi; i++ {
-			at := f.Size(int(places[i]) * n)
-			decodeInto(f, y[i*n:(i+1)*n], bytes[at:at+f.Size(n)])
+			for r := range n / k {
+				decodeInto(f, y[i*n+r*k:][:k], w.rowBytes(*buf, f, int(places[i])*(n/k)+r, k))
+			}
 		}
 	})
+}
+
+// wholeBlocks says that n elements are no whole number of blocks.
+func wholeBlocks(n int, f *quant.Format) string {
+	return fmt.Sprintf("%d elements together, no multiple of the %d of a %s block", n, f.Block, f.Name)
 }
 
 // alongBlocks insists that the axes are the last of a quantized operand, along which its blocks lie.
@@ -117,60 +133,6 @@ func (p *Plan) product(x, w *Tensor) dtype.Type {
 			fmt.Sprintf("use %s.cast(\"f32\")", p.c.param(x)))
 	}
 	return x.dtype
-}
-
-// quantizedRows is up to how many rows of a quantized operand a worker decodes at once.
-const quantizedRows = 16
-
-// contractQuantized computes out = x·w where the axes summed are the last of w, which is quantized: a few rows of w at
-// a time are decoded and multiplied by all rows of x. The bits are those of the product with the decoded w.
-func (c *Ctx) contractQuantized(out, x, w *Tensor, con axis.Contraction) {
-	if out.Len() == 0 {
-		return
-	}
-	f, _ := quant.Of(w.dtype)
-	m, n, k := volume(x, con.A), volume(w, con.B), volume(w, con.Sum)
-	if k%f.Block != 0 {
-		c.Fail(fmt.Sprintf("%s of %s are %d elements together, no multiple of the %d of a %s block",
-			quoted(con.Sum.Names()), c.Describe(w), k, f.Block, f.Name), c.c.param(w)+".dequantize()")
-	}
-	a := elementsOf[float32](c.Dense(x, con.Batch.Append(con.A).Append(con.Sum), dtype.F32))
-	dst := out
-	if out.dtype != dtype.F32 {
-		dst = c.Scratch(dtype.F32, out.axes, out.sizes)
-	}
-	y, bytes := elementsOf[float32](dst), w.bytes()
-	rowAt := rowsOf(w, con.Batch.Append(con.B))
-	rows := max(1, min(quantizedRows, tileWork/max(1, m*k)))
-	across := ceilDiv(n, rows)
-	c.Split(out.Len()/(m*n)*across, max(1, tileWork/max(1, m*k*rows)), func(lo, hi int) {
-		panel := takePanel(rows * k)
-		defer panels.Put(panel)
-		for i := lo; i < hi; i++ {
-			batch, j := i/across, i%across*rows
-			count := min(rows, n-j)
-			for r := range count {
-				at := f.Size(rowAt(batch*n + j + r))
-				decodeInto(f, (*panel)[r*k:(r+1)*k], bytes[at:at+f.Size(k)])
-			}
-			gemm.NT(y[batch*m*n+j:], a[batch*m*k:], *panel, m, count, k, k, k, n)
-		}
-	})
-	if dst != out {
-		c.copyInto(out, dst)
-	}
-}
-
-// panels is memory for decoded rows. A worker takes some for each chunk, and most are of one size.
-var panels sync.Pool
-
-func takePanel(n int) *[]float32 {
-	if p, ok := panels.Get().(*[]float32); ok && cap(*p) >= n {
-		*p = (*p)[:n]
-		return p
-	}
-	p := make([]float32, n)
-	return &p
 }
 
 // rowsOf tells where row i of w begins, in elements, if the axes are walked in this order.

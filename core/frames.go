@@ -47,7 +47,7 @@ type View struct {
 // Alias makes the output share operand x's bytes, beginning skip elements after x's first one.
 func (v *View) Alias(x *Tensor, skip int) {
 	t := v.out
-	t.meta = x.meta
+	t.meta, t.panels = x.meta, x.panels
 	if x.buf == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (t *Tensor) permuted(order *axis.List) *Tensor {
 	if t.axes == order {
 		return t
 	}
-	v := &Tensor{env: t.env, dtype: t.dtype, axes: order, buf: t.buf, data: t.data}
+	v := &Tensor{env: t.env, dtype: t.dtype, panels: t.panels, axes: order, buf: t.buf, data: t.data}
 	v.sizes, v.strides = v.dims[:0:4], v.dims[4:4:8]
 	for _, name := range order.Names() {
 		k := t.axes.Index(name)

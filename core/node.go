@@ -96,7 +96,7 @@ func (t *Tensor) Origin() Edge { return Edge{t.node, int(t.slot)} }
 
 // twin is a detached handle on the same bytes, held if data is wanted, else a shape without data.
 func (t *Tensor) twin(data bool) *Tensor {
-	v := &Tensor{env: t.env, dtype: t.dtype, axes: t.axes, made: t.made, meta: true}
+	v := &Tensor{env: t.env, dtype: t.dtype, panels: t.panels, axes: t.axes, made: t.made, meta: true}
 	rank := len(t.sizes)
 	if 2*rank <= len(v.dims) {
 		v.sizes, v.strides = v.dims[:rank:rank], v.dims[rank:2*rank:2*rank]

@@ -7,6 +7,8 @@ import (
 
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/cpu"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 func quantized(t *testing.T, name string) dtype.Type {
@@ -28,8 +30,21 @@ func sameBits(t *testing.T, what string, got, want *Tensor) {
 	}
 }
 
-// TestQuantizedProducts insists that a product with a quantized operand has the bits of the product with what that
-// decodes to, in every format, for one row and for many, and whatever the axes' order.
+// roughly insists that two tensors differ by at most 1 % of what they are, as roots of mean squares.
+func roughly(t *testing.T, what string, got, want *Tensor) {
+	t.Helper()
+	if got.Shape() != want.Shape() {
+		t.Fatalf("%s is %s, want %s", what, got.Shape(), want.Shape())
+	}
+	off := math.Sqrt(got.Sub(want).Square().Mean().Item().(float64))
+	if size := math.Sqrt(want.Square().Mean().Item().(float64)); !(off <= 0.01*size) {
+		t.Errorf("%s is off by %.3g of it", what, off/size)
+	}
+}
+
+// TestQuantizedProducts insists that a product with a quantized operand is what package qdot defines, if it has the
+// format, and else has the bits of the product with what that decodes to: in every format, for one row and for many,
+// whether w lies in panels or not, and whatever the axes' order.
 func TestQuantizedProducts(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	weigh := m.Tensor(dtype.F32, "in=256").Square()
@@ -39,21 +54,74 @@ func TestQuantizedProducts(t *testing.T) {
 		}
 		w := quantize.Call(Quantize{X: m.Tensor(dtype.F32, "out=45 in=256"), DType: f.DType, Importance: weigh})
 		plain := w.Dequantize()
-		for _, rows := range []int{1, 3, 50} {
+		packed := m.Env.Pack(w, 256)
+		for _, rows := range []int{1, 2, 3, 50} {
 			x := m.Tensor(dtype.F32, "in=256 row=%d", rows)
-			sameBits(t, f.Name, x.Dot(w, "in"), x.Dot(plain, "in"))
+			y := x.Dot(w, "in")
+			sameBits(t, f.Name+" in panels", x.Dot(packed, "in"), y)
+			if q := qdot.ByName(f.Name); q != nil {
+				roughly(t, f.Name, y, x.Dot(plain, "in"))
+				sameBits(t, f.Name, y, defined(m.Env, q, x, w))
+			} else {
+				sameBits(t, f.Name, y, x.Dot(plain, "in"))
+			}
 		}
 		i := m.Indices(dtype.I64, 45, "row=7")
-		sameBits(t, f.Name+" rows", i.Embedding(w, "out"), i.Embedding(plain, "out"))
-		sameBits(t, f.Name+" cast", w.Cast(dtype.F32), plain)
+		for _, w := range []*Tensor{w, packed} {
+			sameBits(t, f.Name+" rows", i.Embedding(w, "out"), i.Embedding(plain, "out"))
+			sameBits(t, f.Name+" cast", w.Cast(dtype.F32), plain)
+			var blocks, want bytes.Buffer
+			if err := w.WriteBlocks(&blocks); err != nil {
+				t.Fatal(err)
+			}
+			if w != packed {
+				want = blocks
+			} else if !bytes.Equal(blocks.Bytes()[:want.Len()], want.Bytes()) {
+				t.Errorf("%s: panels are written with other bytes", f.Name)
+			}
+		}
 	}
 	q8 := quantized(t, "q8_0")
 	w := m.Tensor(dtype.F32, "out=5 expert=3 head=2 head_dim=32").Quantize(q8, "")
 	x := m.Tensor(dtype.F32, "head_dim=32 row=4 expert=3 head=2")
-	sameBits(t, "batch", x.Dot(w, "head head_dim"), x.Dot(w.Dequantize(), "head head_dim"))
-	sameBits(t, "several", x.Dots("head_dim head", w)[0], x.Dot(w.Dequantize(), "head head_dim"))
-	sameBits(t, "renamed", x.Rename("head_dim", "d").Dot(w.Rename("head_dim", "d"), "d"),
+	y := x.Dot(w, "head head_dim")
+	roughly(t, "batch", y, x.Dot(w.Dequantize(), "head head_dim"))
+	sameBits(t, "several", x.Dots("head_dim head", w)[0], y)
+	sameBits(t, "packed batch", x.Dot(m.Env.Pack(w, 64), "head head_dim"), y)
+	roughly(t, "renamed", x.Rename("head_dim", "d").Dot(w.Rename("head_dim", "d"), "d"),
 		x.Dot(w.Dequantize(), "head_dim").Rename("expert", "expert"))
+	byHead := x.Dot(w, "head_dim")
+	sameBits(t, "packed in longer rows", x.Dot(m.Env.Pack(w, 64), "head_dim"), byHead)
+	experts := m.Tensor(dtype.F32, "expert=3 out=32 in=64").Quantize(q8, "")
+	x = m.Tensor(dtype.F32, "expert=3 row=4 in=64")
+	sameBits(t, "experts", x.Dot(m.Env.Pack(experts, 64), "in"), x.Dot(experts, "in"))
+	deep := m.Tensor(dtype.F32, "out=21 in=%d", 8192+64).Quantize(q8, "")
+	for _, rows := range []int{1, 3, 7} {
+		x := m.Tensor(dtype.F32, "row=%d in=%d", rows, 8192+64)
+		y := x.Dot(m.Env.Pack(deep, 8192+64), "in")
+		sameBits(t, "deep", y, defined(m.Env, qdot.ByName("q8_0"), x, deep))
+	}
+}
+
+// defined is x·w over the axis "in" of each, row by row of both, as the plain Go of package qdot computes it.
+func defined(env *Env, q *qdot.Format, x, w *Tensor) *Tensor {
+	restore, _ := cpu.Force(cpu.Generic)
+	defer restore()
+	x = x.Order("row in").Copy()
+	rows, n, k := x.Size("row"), w.Size("out"), w.Size("in")
+	out := env.Tensor(dtype.F32, axisList("row", "out"), rows, n)
+	y, a, b := elementsOf[float32](out), elementsOf[float32](x), w.bytes()
+	words, panel, c := make([]uint32, qdot.ActivationWords(k)), make([]byte, q.PanelSize(k)), make([]float32, qdot.Rows)
+	size := k / q.Block * q.Bytes
+	for i := range rows {
+		qdot.Quantize(words, a[i*k:(i+1)*k])
+		for j := range n {
+			q.Pack(panel, b[j*size:(j+1)*size], 1, k, size)
+			q.Vec(c, panel, 0, 1, words, k)
+			y[i*n+j] = c[0]
+		}
+	}
+	return out
 }
 
 // TestQuantizedAxis: the axis that is quantized becomes the last; the numbers stay where they were.

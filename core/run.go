@@ -12,21 +12,22 @@ import (
 
 // call is the frame of one operation in progress. Frames are reused.
 type call struct {
-	env   *Env
-	info  *Info
-	op    Op
-	plan  *Plan
-	in    []*Tensor // tensor operands in field order; nil where one was left out
-	outs  []*Tensor
-	tmp   []*Tensor // scratch of Eval, freed at the end
-	state []*Tensor // what Eval saved for the gradient
-	inA   [6]*Tensor
-	outA  [2]*Tensor
-	f32   lanes[float32]
-	f64   lanes[float64]
-	i64   lanes[int64]
-	ctx   Ctx
-	size  Sizes
+	env     *Env
+	info    *Info
+	op      Op
+	plan    *Plan
+	in      []*Tensor // tensor operands in field order; nil where one was left out
+	outs    []*Tensor
+	tmp     []*Tensor // scratch of Eval, freed at the end
+	state   []*Tensor // what Eval saved for the gradient
+	rounded []roundedRows
+	inA     [6]*Tensor
+	outA    [2]*Tensor
+	f32     lanes[float32]
+	f64     lanes[float64]
+	i64     lanes[int64]
+	ctx     Ctx
+	size    Sizes
 }
 
 // Call runs the operation on the arguments a and returns its only, or first, output.
@@ -118,7 +119,7 @@ func (c *call) run() {
 	for _, t := range c.tmp {
 		t.buf.Release()
 	}
-	c.tmp = c.tmp[:0]
+	c.tmp, c.rounded = c.tmp[:0], nil
 	c.noteKept()
 	c.record()
 	for _, t := range c.outs {
@@ -241,7 +242,7 @@ func (c *call) abandon() {
 	for _, t := range append(c.tmp, c.state...) {
 		t.buf.Release()
 	}
-	c.tmp, c.state = nil, nil
+	c.tmp, c.state, c.rounded = nil, nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]

@@ -9,6 +9,7 @@ import (
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/mem"
 	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // Tensor is an array of numbers whose axes have names. It is a handle: views and detached copies
@@ -29,6 +30,7 @@ type Tensor struct {
 	slot    int32  // which output of node
 	version uint32 // of buf, when node was set or a gradient saved the tensor
 	dtype   dtype.Type
+	panels  int  // elements of a row, if the bytes lie in panels of rows; see pack.go
 	weak    bool // a script's number, which takes its operand's dtype
 	number  bool // a script's number, settled or not
 	meta    bool // sizes without data, in shape-only mode
@@ -117,7 +119,7 @@ func (t *Tensor) pack() {
 func (t *Tensor) allocate(zero bool) {
 	t.pack()
 	n, ok := elements(t.sizes)
-	bytes := byteCount(t.dtype, n)
+	bytes := t.byteCount(n)
 	if !ok {
 		panic(&Error{Op: t.env.opName(), Msg: fmt.Sprintf("%s%s has more elements than memory can hold",
 			t.dtype, shapeText(t.axes, t.sizes))})
@@ -129,6 +131,16 @@ func (t *Tensor) allocate(zero bool) {
 	if zero && bytes > mem.SmallBytes {
 		clear(unsafe.Slice((*byte)(t.data), bytes))
 	}
+}
+
+// byteCount is the memory that n elements of t take.
+func (t *Tensor) byteCount(n int) int {
+	if t.panels == 0 {
+		return byteCount(t.dtype, n)
+	}
+	f, _ := quant.Of(t.dtype)
+	rows := n / t.panels
+	return ceilDiv(rows, qdot.Rows) * qdot.ByName(f.Name).PanelSize(t.panels)
 }
 
 // byteCount is the memory that n elements take which lie one after another. Those of a quantized dtype are whole

@@ -69,8 +69,8 @@ func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weig
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
 // rows and columns may be spread over several axes: a matrix of 64 rows can be given as head=8,
-// head_dim=8. F16 and BF16 become f32; a quantized tensor stays as it is, with its blocks along the last axes. The
-// tensor is shared and lives as long as it can be reached.
+// head_dim=8. F16 and BF16 become f32; a quantized tensor keeps its format, with its blocks along the last axes, and
+// lies in panels if its products are computed in integers. The tensor is shared and lives as long as it can be reached.
 func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tensor, error) {
 	t, ok := w.File.Tensor(name)
 	if !ok {
@@ -88,8 +88,14 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	}
 	w.used[name] = true
 	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
-	if dt == dtype.F16 || dt == dtype.BF16 {
+	switch {
+	case dt == dtype.F16 || dt == dtype.BF16:
 		x = w.env.Cast(x, dtype.F32).Share()
+	case dt.Quantized():
+		if packed := w.env.Pack(x, t.Dims[0]); packed != x {
+			x = packed
+			w.File.Forget(t)
+		}
 	}
 	w.name[x] = name
 	return x, nil

@@ -28,6 +28,14 @@ type Tensor struct {
 // File.Close. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
 
+// Forget tells the system that the tensor's data will not be read soon, so that the memory it takes can be used for
+// something else; reading it brings it back from the file.
+func (f *File) Forget(t *Tensor) {
+	for _, m := range f.mappings {
+		m.Forget(t.data)
+	}
+}
+
 // Elements returns the number of elements, the product of Dims.
 func (t *Tensor) Elements() int {
 	n := 1

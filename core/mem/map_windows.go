@@ -44,6 +44,9 @@ func mapFile(f *os.File, bytes int) ([]byte, error) {
 	return bytesAt(addr, bytes), nil
 }
 
+// forget leaves it to the system, which takes pages that are not read when it needs their memory.
+func forget([]byte) {}
+
 func unmapFile(b []byte) error { return windows.UnmapViewOfFile(addressOf(b)) }
 
 // bytesAt is the n bytes at an address the system returned. The address is reread as a pointer because

@@ -81,6 +81,21 @@ func notRegular(mode fs.FileMode) string {
 // Close: either faults.
 func (m *Mapping) Bytes() []byte { return m.data }
 
+// Forget tells the system that part of Bytes will not be read soon. What is not of this mapping is left alone.
+func (m *Mapping) Forget(part []byte) {
+	if !m.mapped || len(m.data) == 0 || len(part) == 0 {
+		return
+	}
+	first, last := uintptr(unsafe.Pointer(&m.data[0])), uintptr(unsafe.Pointer(&m.data[len(m.data)-1]))
+	from, page := uintptr(unsafe.Pointer(&part[0])), uintptr(os.Getpagesize())
+	to := (from + uintptr(len(part))) / page * page
+	from = (from + page - 1) / page * page // pages that lie in part as a whole
+	if from < first || to > last+1 || from >= to {
+		return
+	}
+	forget(m.data[from-first : to-first])
+}
+
 // Close unmaps the file. A second Close does nothing. It must not run at the same time as another method
 // or while a slice of Bytes is being read.
 func (m *Mapping) Close() error {

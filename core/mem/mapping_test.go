@@ -90,3 +90,37 @@ func TestMapFileRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestForget insists that a part that was forgotten reads as before, and that parts elsewhere are left alone.
+func TestForget(t *testing.T) {
+	page := os.Getpagesize()
+	data := make([]byte, 5*page+100)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := MapFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	other := bytes.Repeat([]byte{1}, 4*page)
+	m.Forget(other)
+	for _, part := range [][2]int{{0, len(data)}, {10, 3*page + 1}, {page, 2 * page}, {5, 9}, {7, 7}} {
+		m.Forget(m.Bytes()[part[0]:part[1]])
+		if !bytes.Equal(m.Bytes(), data) {
+			t.Fatalf("bytes %v were forgotten for good", part)
+		}
+	}
+	if !bytes.Equal(other, bytes.Repeat([]byte{1}, 4*page)) {
+		t.Error("memory that is no mapping was forgotten")
+	}
+}

@@ -1,0 +1,267 @@
+package core
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/gemm"
+	"github.com/fucina-go/fucina/kernels/qdot"
+)
+
+// contractQuantized computes out = x·w where the axes summed are the last of w, which is quantized.
+func (c *Ctx) contractQuantized(out, x, w *Tensor, con axis.Contraction) {
+	if out.Len() == 0 {
+		return
+	}
+	f, _ := quant.Of(w.dtype)
+	p := blockProduct{c: c, f: f, w: w, m: volume(x, con.A), n: volume(w, con.B), k: volume(w, con.Sum)}
+	if p.k%f.Block != 0 {
+		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+wholeBlocks(p.k, f), c.c.param(w)+".dequantize()")
+	}
+	if w.panels > 0 && w.panels%p.k != 0 {
+		c.Fail(fmt.Sprintf("%s lies in panels of rows of %d elements, want rows of %d along %s", c.Describe(w), w.panels,
+			p.k, quoted(con.Sum.Names())), "")
+	}
+	p.rowAt = rowsOf(w, con.Batch.Append(con.B))
+	order := con.Batch.Append(con.A).Append(con.Sum)
+	dst := out
+	if out.dtype != dtype.F32 {
+		dst = c.Scratch(dtype.F32, out.axes, out.sizes)
+	}
+	p.y = elementsOf[float32](dst)
+	if p.q = qdot.ByName(f.Name); p.q != nil && p.k > 0 {
+		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
+		p.integers()
+	} else {
+		p.floats(elementsOf[float32](c.Dense(x, order, dtype.F32)))
+	}
+	if dst != out {
+		c.copyInto(out, dst)
+	}
+}
+
+// blockProduct is a batch of products y[m×n] = x[m×k]·wᵀ with a quantized w.
+type blockProduct struct {
+	c       *Ctx
+	f       *quant.Format
+	q       *qdot.Format // nil if the products are not computed in integers
+	y       []float32
+	x       []uint32 // rows of activations
+	words   int      // of a row of them
+	w       *Tensor
+	m, n, k int
+	rowAt   func(i int) int // of row i of all rows of w, the first element
+}
+
+// roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, for all weights that it meets.
+type roundedRows struct {
+	x     *Tensor
+	order *axis.List
+	k     int
+	words []uint32
+}
+
+// rounded is x as rows of k activations, in the order of the axes.
+func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
+	for _, r := range c.c.rounded {
+		if r.x == x && r.order == order && r.k == k {
+			return r.words
+		}
+	}
+	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
+	words := qdot.ActivationWords(k)
+	rows := len(a) / k
+	t := elementsOf[uint32](c.Scratch(dtype.I32, axisList("word"), []int{rows * words}))
+	if grain := pointGrain / k; grain > 0 {
+		c.Split(rows, grain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				qdot.Quantize(t[i*words:(i+1)*words], a[i*k:(i+1)*k])
+			}
+		})
+	} else { // few long rows: their groups are shared
+		c.Split(len(a)/qdot.Group, max(1, pointGrain/qdot.Group), func(lo, hi int) {
+			qdot.Quantize(t[lo*qdot.Record:hi*qdot.Record], a[lo*qdot.Group:hi*qdot.Group])
+		})
+	}
+	c.c.rounded = append(c.c.rounded, roundedRows{x, order, k, t})
+	return t
+}
+
+// vecWork is how many multiplications of one row a worker does at once at least.
+const vecWork = 1 << 18
+
+// fewActivations is up to how many rows are multiplied one by one: weights of few bits are expanded once for all rows
+// only where there are more.
+const fewActivations = 2
+
+// streams is how many panels from distant places are read at the same time.
+const streams = 4
+
+// integers computes the products in integers, panel by panel.
+func (p *blockProduct) integers() {
+	batches := len(p.y) / (p.m * p.n)
+	panels := ceilDiv(p.n, qdot.Rows)
+	if p.m > fewActivations {
+		pairs := ceilDiv(panels, 2)
+		p.c.Split(batches*pairs, max(1, tileWork/max(1, p.m*p.k*2*qdot.Rows)), func(lo, hi int) {
+			form := takeForm(min(p.k, formDepth(p.f)))
+			defer forms.Put(form)
+			for i := lo; i < hi; i++ {
+				p.pair(form, i/pairs, i%pairs*2*qdot.Rows)
+			}
+		})
+		return
+	}
+	quarter := panels / streams // panels j, j + quarter, and so on are read together; what is left, one by one
+	units := quarter + panels - streams*quarter
+	p.c.Split(batches*units, max(1, vecWork/(streams*qdot.Rows*p.k)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if u := i % units; u < quarter {
+				p.vec(i/units, u*qdot.Rows, quarter*qdot.Rows, streams)
+			} else {
+				p.vec(i/units, (u-quarter+streams*quarter)*qdot.Rows, 0, 1)
+			}
+		}
+	})
+}
+
+// vec computes y for the panels of the rows j, j + step, and so on of a batch's weights.
+func (p *blockProduct) vec(batch, j, step, count int) {
+	var c [streams * qdot.Rows]float32
+	size := p.q.PanelSize(p.k)
+	panels, next, direct := p.panels(batch, j, step, count)
+	if !direct {
+		b := takeBytes(count * size)
+		defer spareBytes.Put(b)
+		panels, next = *b, size
+		for s := range count {
+			p.gather(panels[s*size:(s+1)*size], batch, j+s*step, 0, p.k)
+		}
+	}
+	for i := range p.m {
+		p.q.Vec(c[:], panels, next, count, p.x[(batch*p.m+i)*p.words:], p.k)
+		y := p.y[(batch*p.m+i)*p.n:][:p.n]
+		for s := range count {
+			copy(y[j+s*step:], c[s*qdot.Rows:(s+1)*qdot.Rows])
+		}
+	}
+}
+
+// formDepth is how many weights of a row are expanded at once, so that a form stays in the cache.
+func formDepth(f *quant.Format) int { return 8192 / f.Block * f.Block }
+
+// pair computes y for two panels, the rows of weights from j on.
+func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
+	cols := min(2*qdot.Rows, p.n-j)
+	y, x := p.y[batch*p.m*p.n+j:], p.x[batch*p.m*p.words:]
+	whole := p.q.PanelSize(p.k)
+	panels, next, direct := p.panels(batch, j, qdot.Rows, ceilDiv(cols, qdot.Rows))
+	for from := 0; from < p.k; from += formDepth(p.f) {
+		k := min(formDepth(p.f), p.k-from)
+		for s := range ceilDiv(cols, qdot.Rows) {
+			if direct {
+				at := s*next + from/p.f.Block*p.f.Bytes*qdot.Rows
+				p.q.Unpack(form, s, panels[at:min(at+whole, len(panels))], k)
+				continue
+			}
+			b := takeBytes(p.q.PanelSize(k))
+			p.gather(*b, batch, j+s*qdot.Rows, from, k)
+			p.q.Unpack(form, s, *b, k)
+			spareBytes.Put(b)
+		}
+		for i := 0; i < p.m; i += tileRows {
+			p.c.Pause()
+			p.q.Tile(y[i*p.n:], p.n, form, x[i*p.words+from/qdot.Group*qdot.Record:], p.words, min(tileRows, p.m-i), cols,
+				k, from > 0)
+		}
+	}
+}
+
+// tileRows is how many rows of activations are multiplied between two looks at whether to stop.
+const tileRows = 96
+
+// panels is count panels of w as they lie, of which the first has the rows from j on of a batch and the next begin at j +
+// step and so on; false if they do not lie in panels.
+func (p *blockProduct) panels(batch, j, step, count int) (bytes []byte, next int, ok bool) {
+	if p.w.panels != p.k {
+		return nil, 0, false
+	}
+	first := p.rowAt(batch*p.n+j) / p.k
+	for s := range count {
+		last := min(p.n, j+s*step+qdot.Rows) - 1
+		at := p.rowAt(batch*p.n+j+s*step) / p.k
+		if at%qdot.Rows != 0 || at != first+s*step || p.rowAt(batch*p.n+last)/p.k != at+last-j-s*step {
+			return nil, 0, false
+		}
+	}
+	size := p.q.PanelSize(p.k)
+	return p.w.bytes()[first/qdot.Rows*size:], step / qdot.Rows * size, true
+}
+
+// gather makes a panel of the rows from j on of a batch's weights, k of their elements from place from on.
+func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
+	n := min(qdot.Rows, p.n-j)
+	size := p.f.Size(k)
+	rows := takeBytes(qdot.Rows*size + p.f.Size(p.w.panels))
+	defer spareBytes.Put(rows)
+	buf := (*rows)[qdot.Rows*size:]
+	for r := range n {
+		row := p.w.rowBytes(buf, p.f, p.rowAt(batch*p.n+j+r)/p.k, p.k)
+		copy((*rows)[r*size:], row[p.f.Size(from):p.f.Size(from+k)])
+	}
+	p.q.Pack(panel, (*rows)[:n*size], n, k, size)
+}
+
+// quantizedRows is up to how many rows of a quantized operand a worker decodes at once.
+const quantizedRows = 16
+
+// floats computes the products with the decoded w: a few of its rows at a time are multiplied by all rows of a.
+func (p *blockProduct) floats(a []float32) {
+	m, n, k := p.m, p.n, p.k
+	rows := max(1, min(quantizedRows, tileWork/max(1, m*k)))
+	across := ceilDiv(n, rows)
+	p.c.Split(len(p.y)/(m*n)*across, max(1, tileWork/max(1, m*k*rows)), func(lo, hi int) {
+		panel := takePanel(rows * k)
+		defer decoded.Put(panel)
+		for i := lo; i < hi; i++ {
+			batch, j := i/across, i%across*rows
+			count := min(rows, n-j)
+			for r := range count {
+				at := p.rowAt(batch*n + j + r)
+				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(nil, p.f, at/max(1, k), k))
+			}
+			gemm.NT(p.y[batch*m*n+j:], a[batch*m*k:], *panel, m, count, k, k, k, n)
+		}
+	})
+}
+
+// Memory for decoded rows, for bytes and for forms. A worker takes some for each chunk, and most are of one size.
+var decoded, spareBytes, forms sync.Pool
+
+func takePanel(n int) *[]float32 {
+	if p, ok := decoded.Get().(*[]float32); ok && cap(*p) >= n {
+		*p = (*p)[:n]
+		return p
+	}
+	p := make([]float32, n)
+	return &p
+}
+
+func takeBytes(n int) *[]byte {
+	if p, ok := spareBytes.Get().(*[]byte); ok && cap(*p) >= n {
+		*p = (*p)[:n]
+		return p
+	}
+	p := make([]byte, n)
+	return &p
+}
+
+func takeForm(k int) *qdot.Form {
+	if p, ok := forms.Get().(*qdot.Form); ok && len(p.Bytes) >= 2*k*qdot.Rows {
+		return p
+	}
+	return qdot.NewForm(k)
+}
