@@ -31,8 +31,11 @@ const smallest = 0x1p-100
 // Quantize stores the activations x, whose number is a multiple of Group, in dst.
 func Quantize(dst []uint32, x []float32) {
 	dst = dst[:ActivationWords(len(x))]
-	if len(x) > 0 && hasSIMD && assembly() {
-		quantizeRow(&dst[0], &x[0], len(x)/Group)
+	if assembly() {
+		const most = 4096 // groups that one call of the assembly takes, which cannot be preempted
+		for g := 0; g < len(x)/Group; g += most {
+			quantizeRow(&dst[g*Record], &x[g*Group], min(most, len(x)/Group-g))
+		}
 		return
 	}
 	for g := range len(x) / Group {

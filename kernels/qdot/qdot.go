@@ -17,6 +17,13 @@
 // that row alone.
 package qdot
 
+import "github.com/fucina-go/fucina/kernels/cpu"
+
+//go:generate go run ../internal/gen ..
+
+// assembly tells whether the products run in assembly.
+func assembly() bool { return hasSIMD && cpu.Current() != cpu.Generic }
+
 // Rows is the number of rows of weights in a panel: a lane of a vector belongs to a row.
 const Rows = 16
 

@@ -271,8 +271,8 @@ func BenchmarkVec(b *testing.B) {
 	})
 }
 
-// BenchmarkTile multiplies 240 rows by 4096 × 4096 weights, unpacking included; a weight and an activation are two
-// operations.
+// BenchmarkTile multiplies 240 rows by 512 × 4096 weights, once unpacked, once with their unpacking; a weight and an
+// activation are two operations.
 func BenchmarkTile(b *testing.B) {
 	benchInTiers(b, func(b *testing.B, f *Format) {
 		const n, k, rows = 512, 4096, 240
@@ -290,14 +290,87 @@ func BenchmarkTile(b *testing.B) {
 		}
 		c := make([]float32, rows*n)
 		form := NewForm(k)
+		unpack := func(p int) {
+			f.Unpack(form, 0, packed[p*size:], k)
+			f.Unpack(form, 1, packed[(p+1)*size:], k)
+		}
+		report := func(b *testing.B) {
+			b.ReportMetric(2*n*k*rows*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
+		}
+		b.Run("alone", func(b *testing.B) {
+			unpack(0)
+			for b.Loop() {
+				for p := 0; p < n/Rows; p += 2 {
+					f.Tile(c[p*Rows:], n, form, x, words, rows, 2*Rows, k, false)
+				}
+			}
+			report(b)
+		})
+		b.Run("unpack", func(b *testing.B) {
+			for b.Loop() {
+				for p := 0; p < n/Rows; p += 2 {
+					unpack(p)
+					f.Tile(c[p*Rows:], n, form, x, words, rows, 2*Rows, k, false)
+				}
+			}
+			report(b)
+		})
+	})
+}
+
+// BenchmarkPeak is the integer products of a tile on registers: what BenchmarkTile is to be compared with.
+func BenchmarkPeak(b *testing.B) {
+	for _, tier := range cpu.Tiers()[1:] {
+		restore, _ := cpu.Force(tier)
+		operations := map[cpu.Tier]float64{cpu.AVX512: 12 * 128, cpu.AVX2: 12 * 64, cpu.NEON: 12 * 32}[tier]
+		if tier == cpu.AVX512 && !cpu.Has(cpu.AVX512VNNI) || tier == cpu.NEON && !cpu.Has(cpu.DotProd) {
+			restore()
+			continue
+		}
+		b.Run(tier.String(), func(b *testing.B) {
+			const turns = 4096
+			for b.Loop() {
+				dotPeak(turns)
+			}
+			b.ReportMetric(operations*turns*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
+		})
+		restore()
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	for _, tier := range cpu.Tiers() {
+		b.Run(tier.String(), func(b *testing.B) {
+			restore, _ := cpu.Force(tier)
+			defer restore()
+			x := randomX(rand.New(rand.NewPCG(11, 12)), 4096)
+			dst := make([]uint32, ActivationWords(len(x)))
+			for b.Loop() {
+				Quantize(dst, x)
+			}
+			b.ReportMetric(float64(len(x))*float64(b.N)/b.Elapsed().Seconds()/1e9, "G/s")
+		})
+	}
+}
+
+// BenchmarkPack packs rows from memory.
+func BenchmarkPack(b *testing.B) {
+	benchInTiers(b, func(b *testing.B, f *Format) {
+		const k = 4096
+		size := k / f.Block * f.Bytes
+		n := (128 << 20) / size / Rows * Rows
+		rows := make([]byte, n*size)
+		for i := range rows {
+			rows[i] = byte(i)
+		}
+		panel := make([]byte, len(rows))
+		clear(panel[1:])
+		b.SetBytes(int64(len(rows)))
 		for b.Loop() {
-			for p := 0; p < n/Rows; p += 2 {
-				f.Unpack(form, 0, packed[p*size:], k)
-				f.Unpack(form, 1, packed[(p+1)*size:], k)
-				f.Tile(c[p*Rows:], n, form, x, words, rows, 2*Rows, k, false)
+			for i := 0; i < n; i += Rows {
+				f.Pack(panel[i*size:], rows[i*size:], Rows, k, size)
 			}
 		}
-		b.ReportMetric(2*n*k*rows*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOP/s")
 	})
 }
 

@@ -121,10 +121,18 @@ func (s *source) word(op string, elem, d, a, b int) {
 	s.p("WORD $0x%08x // %s V%d, V%d, V%d of %d-byte lanes", bits|uint32(b<<16|a<<5|d), c.name, d, a, b, elem)
 }
 
-// element writes d += a·b[index] of 4-byte lanes.
-func (s *source) element(d, a, b, index int) {
-	bits := uint32(0x4F801000 | index&1<<21 | index>>1<<11 | b<<16 | a<<5 | d)
-	s.p("WORD $0x%08x // FMLA V%d, V%d, V%d[%d] of 4-byte lanes", bits, d, a, b, index)
+// elementCodes are instructions with one lane of the second operand.
+var elementCodes = map[string]code{
+	"fma":  {"FMLA", 0x4F801000, 0},
+	"mul":  {"FMUL", 0x4F809000, 0},
+	"sdot": {"SDOT", 0x4F80E000, 0}, // of 4 bytes each
+}
+
+// element writes d = a op b[index], or d += a·b[index], of 4-byte lanes.
+func (s *source) element(op string, d, a, b, index int) {
+	c := elementCodes[op]
+	bits := c.bits | uint32(index&1<<21|index>>1<<11|b<<16|a<<5|d)
+	s.p("WORD $0x%08x // %s V%d, V%d, V%d[%d] of 4-byte lanes", bits, c.name, d, a, b, index)
 }
 
 // shiftARM writes a shift of every lane by n bits.

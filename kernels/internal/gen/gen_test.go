@@ -53,7 +53,8 @@ func TestEncodings(t *testing.T) {
 		{func(s *source) { s.word("add", 8, 31, 30, 29) }, "WORD $0x4e7dd7df"},
 		{func(s *source) { s.shiftARM("shl", 4, 0, 1, 23) }, "WORD $0x4f375420"},
 		{func(s *source) { s.shiftARM("shr", 8, 3, 4, 1) }, "WORD $0x6f7f0483"},
-		{func(s *source) { s.element(0, 1, 2, 3) }, "WORD $0x4fa21820"},
+		{func(s *source) { s.element("fma", 0, 1, 2, 3) }, "WORD $0x4fa21820"},
+		{func(s *source) { s.element("sdot", 0, 1, 2, 3) }, "WORD $0x4fa2e820"},
 	} {
 		s := newSource("x")
 		s.now = neon

@@ -46,20 +46,26 @@ func (n *network) pair(low, high string, a, b int) (int, int) {
 // square transposes a square of 4-byte elements, as many vectors as elements in
 // one; at lists their registers.
 func (n *network) square(at []int) {
-	round := func(distance int, low, high string) {
-		for i := range at {
-			if i&distance == 0 {
-				at[i], at[i+distance] = n.pair(low, high, at[i], at[i+distance])
-			}
-		}
-	}
-	round(1, "VUNPCKLPS ", "VUNPCKHPS ")
-	round(2, "VUNPCKLPD ", "VUNPCKHPD ")
+	n.lanes(at)
 	if n.vec == "Y" {
-		round(4, "VPERM2F128 $0x20, ", "VPERM2F128 $0x31, ")
+		n.round(at, 4, "VPERM2F128 $0x20, ", "VPERM2F128 $0x31, ")
 	} else {
-		round(4, "VSHUFF32X4 $0x88, ", "VSHUFF32X4 $0xdd, ")
-		round(8, "VSHUFF32X4 $0x88, ", "VSHUFF32X4 $0xdd, ")
+		n.round(at, 4, "VSHUFF32X4 $0x88, ", "VSHUFF32X4 $0xdd, ")
+		n.round(at, 8, "VSHUFF32X4 $0x88, ", "VSHUFF32X4 $0xdd, ")
+	}
+}
+
+// lanes transposes the squares of four elements within lanes of 16 bytes.
+func (n *network) lanes(at []int) {
+	n.round(at, 1, "VUNPCKLPS ", "VUNPCKHPS ")
+	n.round(at, 2, "VUNPCKLPD ", "VUNPCKHPD ")
+}
+
+func (n *network) round(at []int, distance int, low, high string) {
+	for i := range at {
+		if i&distance == 0 {
+			at[i], at[i+distance] = n.pair(low, high, at[i], at[i+distance])
+		}
 	}
 }
 
@@ -242,20 +248,13 @@ func (s *source) transposedARM64(f *function, rows int) {
 				s.p("ADD R5, R3")
 			}
 		}
-		s.word("zip1", 4, 4, 0, 1)
-		s.word("zip2", 4, 5, 0, 1)
-		s.word("zip1", 4, 6, 2, 3)
-		s.word("zip2", 4, 7, 2, 3)
-		s.word("zip1", 8, 8, 4, 6)
-		s.word("zip2", 8, 9, 4, 6)
-		s.word("zip1", 8, 10, 5, 7)
-		s.word("zip2", 8, 11, 5, 7)
+		s.squareARM()
 		for p := range 4 {
 			if rows == 0 {
 				s.p("FMOVQ F%d, %d(R7)", 8+p, p*64+g*16)
 			}
 			for i := range rows {
-				s.element(16+4*i+g, 8+p, 12+i, p)
+				s.element("fma", 16+4*i+g, 8+p, 12+i, p)
 			}
 		}
 		if g < 3 {
@@ -273,6 +272,18 @@ func (s *source) transposedARM64(f *function, rows int) {
 		s.p("FMOVQ F%d, %d(R8)", 16+i, i*16)
 	}
 	s.p("RET")
+}
+
+// squareARM transposes the four elements of V0 to V3 into V8 to V11.
+func (s *source) squareARM() {
+	s.word("zip1", 4, 4, 0, 1)
+	s.word("zip2", 4, 5, 0, 1)
+	s.word("zip1", 4, 6, 2, 3)
+	s.word("zip2", 4, 7, 2, 3)
+	s.word("zip1", 8, 8, 4, 6)
+	s.word("zip2", 8, 9, 4, 6)
+	s.word("zip1", 8, 10, 5, 7)
+	s.word("zip2", 8, 11, 5, 7)
 }
 
 // copied writes the kernel that packs rows: a panel takes 16 elements of each.

@@ -1,0 +1,175 @@
+package main
+
+import "fmt"
+
+// qdotPack writes the transposition of blocks of 16 rows into a panel. It takes four words of all rows at a time: lane j
+// of vector i is row 4j+i, so a transposition within lanes leaves the rows in order. The last four words may include some
+// that are already done.
+func (s *source) qdotPack() {
+	f := s.declare("packPanel", "panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int",
+		"packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd bytes of all rows, "+
+			"0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows. The words begin toWords bytes "+
+			"after the odd bytes, the next block toNext bytes after the words.")
+	s.qdotPackAMD64(f, avx512)
+	s.qdotPackAMD64(f, avx2)
+	s.qdotPackARM64(f)
+}
+
+// qdotPackAMD64: rows 4q to 4q+3 are at (base q) + 0, R11, 2·R11, R12.
+func (s *source) qdotPackAMD64(f *function, t *tier) {
+	s.begin(f, t, "A turn of the inner loop reads and writes 256 bytes.")
+	bases := []string{"SI", "R8", "R9", "R10"}
+	place := func(row int) string {
+		return fmt.Sprintf("(%s)%s", bases[row/4], []string{"", "(R11*1)", "(R11*2)", "(R12*1)"}[row%4])
+	}
+	move := func(format string, args ...any) {
+		for _, base := range bases {
+			s.p(format+", "+base, args...)
+		}
+	}
+	s.p("MOVQ %s, DI", s.args["panel"])
+	s.p("MOVQ %s, SI", s.args["rows"])
+	s.p("MOVQ %s, R11", s.args["stride"])
+	s.p("LEAQ (R11)(R11*2), R12")
+	for q := 1; q < 4; q++ {
+		s.p("LEAQ (%s)(R11*4), %s", bases[q-1], bases[q])
+	}
+	s.p("MOVQ %s, CX", s.args["blocks"])
+	s.p("MOVQ %s, R13", s.args["odd"])
+	s.place("block")
+	s.p("MOVQ %s, AX", s.args["oddAt"])
+	move("ADDQ AX")
+	s.p("CMPQ R13, $1")
+	s.p("JLT words")
+	s.p("JEQ one")
+	for row := range 16 {
+		s.p("MOVWLZX %s, AX", place(row))
+		s.p("MOVW AX, %d(DI)", 2*row)
+	}
+	s.p("ADDQ $32, DI")
+	s.p("JMP words")
+	s.place("one")
+	for row := range 16 {
+		s.p("MOVBLZX %s, AX", place(row))
+		s.p("MOVB AX, %d(DI)", row)
+	}
+	s.p("ADDQ $16, DI")
+	s.place("words")
+	s.p("MOVQ %s, AX", s.args["toWords"])
+	s.p("MOVQ %s, BX", s.args["words"])
+	s.p("MOVQ $4, R14")
+	s.place("loop")
+	move("ADDQ AX")
+	n := &network{source: s, vec: map[*tier]string{avx512: "Z", avx2: "Y"}[t]}
+	lanes := t.bytes / 16
+	for half := range 4 / lanes { // with AVX2 two halves of the rows
+		n.free = []int{4, 5, 6, 7}
+		at := []int{0, 1, 2, 3}
+		for i := range at {
+			row := func(j int) string { return place(4*(lanes*half+j) + i) }
+			s.p("VMOVDQU %s, X%d", row(0), i)
+			for j := 1; j < lanes; j++ {
+				if t == avx512 {
+					s.p("VINSERTI32X4 $%d, %s, Z%d, Z%d", j, row(j), i, i)
+				} else {
+					s.p("VINSERTI128 $%d, %s, Y%d, Y%d", j, row(j), i, i)
+				}
+			}
+		}
+		n.lanes(at)
+		for i, r := range at {
+			s.p("VMOVUPS %s%d, %d(DI)", n.vec, r, 64*columnOf(i)+t.bytes*half)
+		}
+	}
+	// On by four words, or by fewer if that many are left.
+	s.p("SUBQ $4, BX")
+	s.p("JEQ done")
+	s.p("MOVQ BX, AX")
+	s.p("CMPQ BX, R14")
+	s.p("CMOVQGT R14, AX")
+	s.p("CMOVQLT R14, BX")
+	s.p("MOVQ AX, DX")
+	s.p("SHLQ $6, DX")
+	s.p("ADDQ DX, DI")
+	s.p("SHLQ $2, AX")
+	s.p("JMP loop")
+	s.place("done")
+	s.p("ADDQ $256, DI")
+	s.p("MOVQ %s, AX", s.args["toNext"])
+	s.p("ADDQ $16, AX")
+	move("ADDQ AX")
+	s.p("DECQ CX")
+	s.p("JNE block")
+	s.p("VZEROUPPER")
+	s.p("RET")
+}
+
+// qdotPackARM64: row 4g+i is at R1 + g·R6 + i·R5.
+func (s *source) qdotPackARM64(f *function) {
+	s.begin(f, neon, "A turn of the inner loop reads and writes 256 bytes.")
+	s.p("MOVD %s, R0", s.args["panel"])
+	s.p("MOVD %s, R1", s.args["rows"])
+	s.p("MOVD %s, R5", s.args["stride"])
+	s.p("LSL $2, R5, R6")
+	s.p("MOVD %s, R7", s.args["blocks"])
+	s.p("MOVD %s, R8", s.args["odd"])
+	s.p("MOVD %s, R9", s.args["oddAt"])
+	s.p("MOVD %s, R10", s.args["toWords"])
+	s.p("MOVD %s, R11", s.args["words"])
+	s.p("MOVD %s, R12", s.args["toNext"])
+	s.p("ADD $16, R12")
+	s.place("block")
+	s.p("ADD R9, R1")
+	s.p("MOVD R1, R2")
+	s.p("CMP $1, R8")
+	s.p("BLT words")
+	s.p("BEQ one")
+	for range 16 {
+		s.p("MOVHU (R2), R3")
+		s.p("ADD R5, R2")
+		s.p("MOVH.P R3, 2(R0)")
+	}
+	s.p("JMP words")
+	s.place("one")
+	for range 16 {
+		s.p("MOVBU (R2), R3")
+		s.p("ADD R5, R2")
+		s.p("MOVB.P R3, 1(R0)")
+	}
+	s.place("words")
+	s.p("ADD R10, R1")
+	s.p("MOVD R11, R13")
+	s.place("loop")
+	s.p("MOVD R1, R2")
+	for g := range 4 {
+		s.p("MOVD R2, R3")
+		for i := range 4 {
+			s.p("FMOVQ (R3), F%d", i)
+			if i < 3 {
+				s.p("ADD R5, R3")
+			}
+		}
+		s.squareARM()
+		for p := range 4 {
+			s.p("FMOVQ F%d, %d(R0)", 8+p, 64*p+16*g)
+		}
+		if g < 3 {
+			s.p("ADD R6, R2")
+		}
+	}
+	s.p("SUBS $4, R13")
+	s.p("BEQ done")
+	s.p("MOVD $4, R4")
+	s.p("CMP R4, R13")
+	s.p("CSEL GT, R4, R13, R3") // on by four words, or by fewer if that many are left
+	s.p("CSEL LT, R4, R13, R13")
+	s.p("ADD R3<<2, R1")
+	s.p("ADD R3<<6, R0")
+	s.p("JMP loop")
+	s.place("done")
+	s.p("ADD $256, R0")
+	s.p("ADD R12, R1")
+	s.p("SUBS $1, R7")
+	s.p("BNE block")
+	s.p("RET")
+}

@@ -1,0 +1,66 @@
+package qdot
+
+import "github.com/fucina-go/fucina/kernels/cpu"
+
+const (
+	// tileDepth is the most weights of a row that one call of the assembly takes, which cannot be preempted.
+	tileDepth = 1 << 15
+	// tileMost is the most rows and columns of a tile in any tier.
+	tileMost = 6 * 2 * Rows
+)
+
+// tileKind is the number of the assembly's tiles for this format.
+func (f *Format) tileKind() int {
+	switch {
+	case f.each == Group/2:
+		return 2
+	case f.offset:
+		return 1
+	}
+	return 0
+}
+
+// tileFast is Tile in assembly. It reports false if there is none.
+func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) bool {
+	if !assembly() || cpu.Current() == cpu.NEON && !cpu.Has(cpu.DotProd) {
+		return false
+	}
+	most, width := tileShape()
+	kind, n := f.tileKind(), k/f.each*Rows
+	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil)
+	tiles := (rows + most - 1) / most
+	for from := 0; from < k; from += tileDepth {
+		depth := min(tileDepth, k-from)
+		scales := from / f.each * Rows
+		for t := range tiles {
+			first, end := t*rows/tiles, (t+1)*rows/tiles
+			a := &x[first*stride+from/Group*Record]
+			for j := 0; j < cols; j += width {
+				p, r := j/Rows, j%Rows
+				if f.offset {
+					m = &form.M[p*n+scales+r]
+				}
+				partTile(kind, end-first, min(width, cols-j), width, depth/Group, &w[p*k*Rows+from*Rows+4*r], k*Rows,
+					&s[p*n+scales+r], m, n, a, stride, c[first*ldc+j:], ldc, add || from > 0)
+			}
+		}
+	}
+	return true
+}
+
+// partTile computes a tile of which only the first cols columns are wanted.
+func partTile(kind, rows, cols, width, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int,
+	c []float32, ldc int, add bool) {
+	if cols == width {
+		tile(kind, rows, groups, w, wnext, s, m, snext, x, ldx, &c[0], ldc, add)
+		return
+	}
+	var all [tileMost]float32
+	for i := 0; add && i < rows; i++ {
+		copy(all[i*width:][:cols], c[i*ldc:])
+	}
+	tile(kind, rows, groups, w, wnext, s, m, snext, x, ldx, &all[0], width, add)
+	for i := range rows {
+		copy(c[i*ldc:][:cols], all[i*width:])
+	}
+}
