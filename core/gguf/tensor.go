@@ -30,7 +30,7 @@ func (t *Tensor) Bytes() []byte { return t.data }
 
 // Forget tells the system that the tensor's data will not be read soon, so that the memory it takes can be used for
 // something else; reading it brings it back from the file.
-func (f *File) Forget(t *Tensor) {
+func (f *File) Forget(t Tensor) {
 	for _, m := range f.mappings {
 		m.Forget(t.data)
 	}
