@@ -3,17 +3,48 @@ package qdot
 // assembly tells whether the products run in assembly.
 func assembly() bool { return false }
 
-const hasSIMD = false
-
 func quantizeRow(dst *uint32, x *float32, groups int) {}
 
 func (f *Format) packFast(panel, rows []byte, n, blocks, stride int) bool { return false }
 
+// turns is the most weights of a row that one call of an assembly kernel takes, during which nothing can interrupt it.
+const turns = 16384
+
 func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32, k int) bool {
-	return false
+	if !hasSIMD {
+		return false
+	}
+	clear(c[:count*Rows])
+	for k > 0 {
+		n := min(k, turns)
+		for p := 0; p < count; p += 4 {
+			if !vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block) {
+				return false
+			}
+		}
+		panels, x, k = panels[f.PanelSize(n):], x[ActivationWords(n):], k-n
+	}
+	return true
 }
 
-func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) bool { return false }
+func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) bool {
+	if !hasSIMD {
+		return false
+	}
+	offsets := (*float32)(nil)
+	for k > 0 {
+		n := min(k, turns)
+		if f.offset {
+			offsets = &m[0]
+			m = m[n/f.each*Rows:]
+		}
+		if !unpackBlocks(f.Name, &panel[0], &bytes[0], &s[0], offsets, n/f.Block) {
+			return false
+		}
+		panel, bytes, s, k = panel[f.PanelSize(n):], bytes[n*Rows:], s[n/f.each*Rows:], k-n
+	}
+	return true
+}
 
 func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) bool {
 	return false
