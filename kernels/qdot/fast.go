@@ -1,5 +1,7 @@
 package qdot
 
+import "github.com/fucina-go/fucina/kernels/cpu"
+
 // assembly tells whether the products run in assembly.
 func assembly() bool { return false }
 
@@ -7,20 +9,24 @@ func quantizeRow(dst *uint32, x *float32, groups int) {}
 
 func (f *Format) packFast(panel, rows []byte, n, blocks, stride int) bool { return false }
 
+// vectors tells whether the current tier has assembly for the formats.
+func vectors() bool {
+	tier := cpu.Current()
+	return hasSIMD && tier != cpu.Generic && (tier != cpu.NEON || cpu.Has(cpu.DotProd))
+}
+
 // turns is the most weights of a row that one call of an assembly kernel takes, during which nothing can interrupt it.
 const turns = 16384
 
 func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32, k int) bool {
-	if !hasSIMD {
+	if !vectors() {
 		return false
 	}
 	clear(c[:count*Rows])
 	for k > 0 {
 		n := min(k, turns)
 		for p := 0; p < count; p += 4 {
-			if !vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block) {
-				return false
-			}
+			vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block)
 		}
 		panels, x, k = panels[f.PanelSize(n):], x[ActivationWords(n):], k-n
 	}
@@ -28,7 +34,7 @@ func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32
 }
 
 func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) bool {
-	if !hasSIMD {
+	if !vectors() {
 		return false
 	}
 	offsets := (*float32)(nil)
@@ -38,9 +44,7 @@ func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) b
 			offsets = &m[0]
 			m = m[n/f.each*Rows:]
 		}
-		if !unpackBlocks(f.Name, &panel[0], &bytes[0], &s[0], offsets, n/f.Block) {
-			return false
-		}
+		unpackBlocks(f.Name, &panel[0], &bytes[0], &s[0], offsets, n/f.Block)
 		panel, bytes, s, k = panel[f.PanelSize(n):], bytes[n*Rows:], s[n/f.each*Rows:], k-n
 	}
 	return true

@@ -347,8 +347,8 @@ func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 //go:noescape
 func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
-// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec. It reports false if there is no assembly for this processor.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) bool {
+// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		switch format {
 		case "q8_0":
@@ -378,12 +378,9 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 		case "q2_0":
 			vecQ2_0AVX512(c, panels, next, count, x, blocks)
 		default:
-			return false
+			panic("no such format")
 		}
-		return true
-	}
-	if cpu.Current() == cpu.Generic {
-		return false
+		return
 	}
 	switch format {
 	case "q8_0":
@@ -413,13 +410,12 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 	case "q2_0":
 		vecQ2_0AVX2(c, panels, next, count, x, blocks)
 	default:
-		return false
+		panic("no such format")
 	}
-	return true
 }
 
-// unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form. It reports false if there is no assembly for this processor.
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) bool {
+// unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		switch format {
 		case "q8_0":
@@ -449,12 +445,9 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 		case "q2_0":
 			unpackQ2_0AVX512(panel, bytes, s, m, blocks)
 		default:
-			return false
+			panic("no such format")
 		}
-		return true
-	}
-	if cpu.Current() == cpu.Generic {
-		return false
+		return
 	}
 	switch format {
 	case "q8_0":
@@ -484,7 +477,6 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 	case "q2_0":
 		unpackQ2_0AVX2(panel, bytes, s, m, blocks)
 	default:
-		return false
+		panic("no such format")
 	}
-	return true
 }

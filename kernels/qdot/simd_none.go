@@ -7,10 +7,10 @@ package qdot
 // hasSIMD tells that this build has assembly.
 const hasSIMD = false
 
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) bool {
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
 	panic("this build has no assembly")
 }
 
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) bool {
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
 	panic("this build has no assembly")
 }

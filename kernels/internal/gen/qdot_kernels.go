@@ -23,18 +23,18 @@ func (s *source) qdotFormats() {
 			kernel := strings.TrimSuffix(name, "Blocks") + strings.ToUpper(format.name)
 			f := s.declare(kernel, list, kernel+" "+doc)
 			f.local = true
-			for _, t := range []*tier{avx512, avx2} {
+			for _, t := range tiers {
 				s.panelKernel(f, format, t, vec)
 				fmt.Fprintf(chooser[t], "case %q:\n%s%s(%s)\n", format.name, kernel, t.suffix, strings.Join(args, ", "))
 			}
 		}
-		signature := fmt.Sprintf("func %s(format string, %s) bool", name, list)
-		head := fmt.Sprintf("\n// %s %s It reports false if there is no assembly for this processor.\n%s {\n",
-			name, doc, signature)
-		choice := func(t *tier) string { return fmt.Sprintf("switch format {\n%sdefault:\nreturn false\n}\nreturn true\n", chooser[t]) }
-		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "}\n" +
-			"if cpu.Current() == cpu.Generic {\nreturn false\n}\n" + choice(avx2) + "}\n"
-		s.extra["arm64"] += head + "return false\n}\n"
+		signature := fmt.Sprintf("func %s(format string, %s)", name, list)
+		choice := func(t *tier) string {
+			return fmt.Sprintf("switch format {\n%sdefault:\npanic(\"no such format\")\n}\n", chooser[t])
+		}
+		head := fmt.Sprintf("\n// %s %s\n%s {\n", name, doc, signature)
+		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" + choice(avx2) + "}\n"
+		s.extra["arm64"] += head + choice(neon) + "}\n"
 		s.extra["none"] += fmt.Sprintf("\n%s { %s }\n", signature, noAssembly)
 	}
 }
@@ -52,6 +52,10 @@ func (s *source) panelKernel(f *function, format *panelFormat, t *tier, vec bool
 	w.allocate()
 	s.begin(f, t, fmt.Sprintf("A turn takes a block of %d rows, %d bytes.", t.bytes/4, format.bytes*t.bytes/4))
 	switch {
+	case t == neon && vec:
+		w.vecARM64()
+	case t == neon:
+		w.unpackARM64()
 	case vec:
 		w.vecAMD64()
 	default:
