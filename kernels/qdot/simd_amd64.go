@@ -9,6 +9,344 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 // hasSIMD tells that this build has assembly.
 const hasSIMD = true
 
+// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
@@ -299,6 +637,140 @@ func packPanelAVX512(panel, rows *byte, stride, blocks, odd, oddAt, toWords, wor
 
 //go:noescape
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
+
+// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+	if cpu.Has(cpu.AVX512VNNI) {
+		switch format {
+		case "q8_0":
+			vecQ8_0AVX512(c, panels, next, count, x, blocks)
+		case "q4_0":
+			vecQ4_0AVX512(c, panels, next, count, x, blocks)
+		case "q4_k":
+			vecQ4_KAVX512(c, panels, next, count, x, blocks)
+		case "q6_k":
+			vecQ6_KAVX512(c, panels, next, count, x, blocks)
+		case "q4_1":
+			vecQ4_1AVX512(c, panels, next, count, x, blocks)
+		case "q5_0":
+			vecQ5_0AVX512(c, panels, next, count, x, blocks)
+		case "q5_1":
+			vecQ5_1AVX512(c, panels, next, count, x, blocks)
+		case "q5_k":
+			vecQ5_KAVX512(c, panels, next, count, x, blocks)
+		case "iq4_nl":
+			vecIQ4_NLAVX512(c, panels, next, count, x, blocks)
+		case "iq4_xs":
+			vecIQ4_XSAVX512(c, panels, next, count, x, blocks)
+		case "mxfp4":
+			vecMXFP4AVX512(c, panels, next, count, x, blocks)
+		case "tq2_0":
+			vecTQ2_0AVX512(c, panels, next, count, x, blocks)
+		case "q2_0":
+			vecQ2_0AVX512(c, panels, next, count, x, blocks)
+		default:
+			panic("no such format")
+		}
+		return
+	}
+	switch format {
+	case "q8_0":
+		vecQ8_0AVX2(c, panels, next, count, x, blocks)
+	case "q4_0":
+		vecQ4_0AVX2(c, panels, next, count, x, blocks)
+	case "q4_k":
+		vecQ4_KAVX2(c, panels, next, count, x, blocks)
+	case "q6_k":
+		vecQ6_KAVX2(c, panels, next, count, x, blocks)
+	case "q4_1":
+		vecQ4_1AVX2(c, panels, next, count, x, blocks)
+	case "q5_0":
+		vecQ5_0AVX2(c, panels, next, count, x, blocks)
+	case "q5_1":
+		vecQ5_1AVX2(c, panels, next, count, x, blocks)
+	case "q5_k":
+		vecQ5_KAVX2(c, panels, next, count, x, blocks)
+	case "iq4_nl":
+		vecIQ4_NLAVX2(c, panels, next, count, x, blocks)
+	case "iq4_xs":
+		vecIQ4_XSAVX2(c, panels, next, count, x, blocks)
+	case "mxfp4":
+		vecMXFP4AVX2(c, panels, next, count, x, blocks)
+	case "tq2_0":
+		vecTQ2_0AVX2(c, panels, next, count, x, blocks)
+	case "q2_0":
+		vecQ2_0AVX2(c, panels, next, count, x, blocks)
+	default:
+		panic("no such format")
+	}
+}
+
+// unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+	if cpu.Has(cpu.AVX512VNNI) {
+		switch format {
+		case "q8_0":
+			unpackQ8_0AVX512(panel, bytes, s, m, blocks)
+		case "q4_0":
+			unpackQ4_0AVX512(panel, bytes, s, m, blocks)
+		case "q4_k":
+			unpackQ4_KAVX512(panel, bytes, s, m, blocks)
+		case "q6_k":
+			unpackQ6_KAVX512(panel, bytes, s, m, blocks)
+		case "q4_1":
+			unpackQ4_1AVX512(panel, bytes, s, m, blocks)
+		case "q5_0":
+			unpackQ5_0AVX512(panel, bytes, s, m, blocks)
+		case "q5_1":
+			unpackQ5_1AVX512(panel, bytes, s, m, blocks)
+		case "q5_k":
+			unpackQ5_KAVX512(panel, bytes, s, m, blocks)
+		case "iq4_nl":
+			unpackIQ4_NLAVX512(panel, bytes, s, m, blocks)
+		case "iq4_xs":
+			unpackIQ4_XSAVX512(panel, bytes, s, m, blocks)
+		case "mxfp4":
+			unpackMXFP4AVX512(panel, bytes, s, m, blocks)
+		case "tq2_0":
+			unpackTQ2_0AVX512(panel, bytes, s, m, blocks)
+		case "q2_0":
+			unpackQ2_0AVX512(panel, bytes, s, m, blocks)
+		default:
+			panic("no such format")
+		}
+		return
+	}
+	switch format {
+	case "q8_0":
+		unpackQ8_0AVX2(panel, bytes, s, m, blocks)
+	case "q4_0":
+		unpackQ4_0AVX2(panel, bytes, s, m, blocks)
+	case "q4_k":
+		unpackQ4_KAVX2(panel, bytes, s, m, blocks)
+	case "q6_k":
+		unpackQ6_KAVX2(panel, bytes, s, m, blocks)
+	case "q4_1":
+		unpackQ4_1AVX2(panel, bytes, s, m, blocks)
+	case "q5_0":
+		unpackQ5_0AVX2(panel, bytes, s, m, blocks)
+	case "q5_1":
+		unpackQ5_1AVX2(panel, bytes, s, m, blocks)
+	case "q5_k":
+		unpackQ5_KAVX2(panel, bytes, s, m, blocks)
+	case "iq4_nl":
+		unpackIQ4_NLAVX2(panel, bytes, s, m, blocks)
+	case "iq4_xs":
+		unpackIQ4_XSAVX2(panel, bytes, s, m, blocks)
+	case "mxfp4":
+		unpackMXFP4AVX2(panel, bytes, s, m, blocks)
+	case "tq2_0":
+		unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
+	case "q2_0":
+		unpackQ2_0AVX2(panel, bytes, s, m, blocks)
+	default:
+		panic("no such format")
+	}
+}
 
 // tileShape is the most rows and the columns of a tile in the current tier.
 func tileShape() (rows, columns int) {

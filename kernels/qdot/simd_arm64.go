@@ -7,6 +7,149 @@ package qdot
 // hasSIMD tells that this build has assembly.
 const hasSIMD = true
 
+// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ6_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ4_1(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_1(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ5_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ4_NL(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ4_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecMXFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_0(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_0(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_K(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ6_K(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ4_1(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_0(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_1(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ5_K(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ4_NL(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ4_XS(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackMXFP4(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ2_0(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int)
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
@@ -111,6 +254,74 @@ func quantizeRow(dst *uint32, x *float32, groups int)
 //
 //go:noescape
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
+
+// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+	switch format {
+	case "q8_0":
+		vecQ8_0(c, panels, next, count, x, blocks)
+	case "q4_0":
+		vecQ4_0(c, panels, next, count, x, blocks)
+	case "q4_k":
+		vecQ4_K(c, panels, next, count, x, blocks)
+	case "q6_k":
+		vecQ6_K(c, panels, next, count, x, blocks)
+	case "q4_1":
+		vecQ4_1(c, panels, next, count, x, blocks)
+	case "q5_0":
+		vecQ5_0(c, panels, next, count, x, blocks)
+	case "q5_1":
+		vecQ5_1(c, panels, next, count, x, blocks)
+	case "q5_k":
+		vecQ5_K(c, panels, next, count, x, blocks)
+	case "iq4_nl":
+		vecIQ4_NL(c, panels, next, count, x, blocks)
+	case "iq4_xs":
+		vecIQ4_XS(c, panels, next, count, x, blocks)
+	case "mxfp4":
+		vecMXFP4(c, panels, next, count, x, blocks)
+	case "tq2_0":
+		vecTQ2_0(c, panels, next, count, x, blocks)
+	case "q2_0":
+		vecQ2_0(c, panels, next, count, x, blocks)
+	default:
+		panic("no such format")
+	}
+}
+
+// unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+	switch format {
+	case "q8_0":
+		unpackQ8_0(panel, bytes, s, m, blocks)
+	case "q4_0":
+		unpackQ4_0(panel, bytes, s, m, blocks)
+	case "q4_k":
+		unpackQ4_K(panel, bytes, s, m, blocks)
+	case "q6_k":
+		unpackQ6_K(panel, bytes, s, m, blocks)
+	case "q4_1":
+		unpackQ4_1(panel, bytes, s, m, blocks)
+	case "q5_0":
+		unpackQ5_0(panel, bytes, s, m, blocks)
+	case "q5_1":
+		unpackQ5_1(panel, bytes, s, m, blocks)
+	case "q5_k":
+		unpackQ5_K(panel, bytes, s, m, blocks)
+	case "iq4_nl":
+		unpackIQ4_NL(panel, bytes, s, m, blocks)
+	case "iq4_xs":
+		unpackIQ4_XS(panel, bytes, s, m, blocks)
+	case "mxfp4":
+		unpackMXFP4(panel, bytes, s, m, blocks)
+	case "tq2_0":
+		unpackTQ2_0(panel, bytes, s, m, blocks)
+	case "q2_0":
+		unpackQ2_0(panel, bytes, s, m, blocks)
+	default:
+		panic("no such format")
+	}
+}
 
 // tileShape is the most rows and the columns of a tile in the current tier.
 func tileShape() (rows, columns int) {

@@ -15,6 +15,14 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 	panic("this build has no assembly")
 }
 
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+	panic("this build has no assembly")
+}
+
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+	panic("this build has no assembly")
+}
+
 func tileShape() (rows, columns int) { panic("this build has no assembly") }
 
 func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool) {

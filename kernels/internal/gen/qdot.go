@@ -1,9 +1,19 @@
 package main
 
-// qdot writes package qdot: products of 8-bit activations with weights in block formats. What is here does not depend on
-// the format.
+// The layout of a record of activations, in bytes, as in kernels/qdot/activations.go.
+const (
+	recordBytes     = 52
+	recordScale     = 32
+	recordScaledSum = 36
+	recordSum       = 40
+	recordLow       = 44
+	recordHigh      = 48
+)
+
+// qdot writes package qdot: products of activations of 8 bits with weights in block formats, in panels of 16 rows.
 func qdot() *source {
 	s := newSource("qdot")
+	s.qdotFormats()
 	s.qdotTiles()
 	s.qdotPeak()
 	s.qdotQuantize()

@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// The layout of a record of activations, in bytes, as in kernels/qdot/activations.go.
-const (
-	recordBytes     = 52
-	recordScale     = 32
-	recordScaledSum = 36
-	recordSum       = 40
-	recordLow       = 44
-	recordHigh      = 48
-)
-
 // A tileForm is how the weights of a tile are scaled.
 type tileForm struct {
 	name   string

@@ -1,0 +1,109 @@
+package main
+
+import "fmt"
+
+// insAMD64 writes an instruction that is peculiar to panels, or one of any loop.
+func (w *panelWriter) insAMD64(i int) {
+	in := w.ins[i]
+	odd := "R10"
+	ahead := "R11"
+	if w.b.parts() == 1 {
+		odd, ahead = "R9", "R9"
+	}
+	make := func(format string, args ...any) {
+		w.release(i)
+		w.p(format+", %s", append(args, w.vec(w.grant(i)))...)
+	}
+	arg := func(k int) string { return w.operand(in.args[k], false) }
+	switch in.op {
+	case "fetch":
+		w.p("PREFETCHT0 %d(%s)", prefetchAhead+in.n, ahead)
+	case "word":
+		make("VMOVUPS %d(R9)", in.n)
+	case "halves":
+		make("VCVTPH2PS (%s)", odd)
+	case "exponents":
+		make("VPMOVZXBD (%s)", odd)
+	case "broadcast":
+		make("VBROADCASTSS %d(DI)", in.n)
+	case "lowHalf":
+		x := arg(0)
+		w.release(i)
+		r := w.grant(i)
+		dst, half := w.vec(r), w.half(r)
+		if w.t == avx512 {
+			w.p("VPMOVDW %s, %s", x, half)
+		} else {
+			w.p("VPSLLD $16, %s, %s", x, dst)
+			w.p("VPSRLD $16, %s, %s", dst, dst)
+			w.p("VPACKUSDW %s, %s, %s", dst, dst, dst)
+			w.p("VPERMQ $0x08, %s, %s", dst, dst)
+		}
+		w.p("VCVTPH2PS %s, %s", half, dst)
+	case "zero":
+		r := w.grant(i)
+		name := fmt.Sprintf("X%d", r)
+		if r > 15 {
+			w.p("VPXORD Z%d, Z%d, Z%d", r, r, r)
+		} else {
+			w.p("VPXOR %s, %s, %s", name, name, name)
+		}
+	case "dot":
+		x := arg(1)
+		acc := w.vec(w.inherit(i, in.args[0]))
+		w.p("VPDPBUSD.BCST %d(DI), %s, %s", in.n, x, acc)
+		w.release(i)
+	case "multiplyBytes": // signed activations, unsigned weights
+		make("VPMADDUBSW %s, %s", arg(0), arg(1))
+	case "addPairs":
+		make("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
+	case "add16":
+		make("VPADDW %s, %s", arg(0), arg(1))
+	case "absolute":
+		make("VPABSB %s", arg(0))
+	case "sign":
+		make("VPSIGNB %s, %s", arg(0), arg(1))
+	case "lookup":
+		make("VPSHUFB %s, %s", arg(1), arg(0))
+	case "permute":
+		make("VPERMD %s, %s", arg(1), arg(0))
+	case "imul":
+		make("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
+	case "andOr":
+		w.andOrAMD64(i)
+	case "storeBytes":
+		w.p("VMOVUPS %s, %d(DI)", arg(0), in.n)
+		w.release(i)
+	case "storeScale":
+		w.p("VMOVUPS %s, %d(DX)", arg(0), in.n)
+		w.release(i)
+	case "storeOffset":
+		w.p("VMOVUPS %s, %d(R8)", arg(0), in.n)
+		w.release(i)
+	default:
+		w.amd64Ins(i)
+	}
+}
+
+// andOrAMD64 writes x&m | y.
+func (w *panelWriter) andOrAMD64(i int) {
+	x, m, y := w.ins[i].args[0], w.ins[i].args[1], w.ins[i].args[2]
+	from, mask, other := w.operand(x, false), w.operand(m, true), w.operand(y, false)
+	var dst string
+	dies := w.dies(x, i)
+	if dies {
+		dst = w.vec(w.inherit(i, x))
+	} else {
+		dst = w.vec(w.grant(i))
+	}
+	if w.t == avx512 {
+		if !dies {
+			w.p("VMOVUPS %s, %s", from, dst)
+		}
+		w.p("VPTERNLOGD $0xec, %s, %s, %s", mask, other, dst)
+	} else {
+		w.p("VPAND %s, %s, %s", mask, from, dst)
+		w.p("VPOR %s, %s, %s", other, dst, dst)
+	}
+	w.release(i)
+}

@@ -1,0 +1,249 @@
+package main
+
+// A panelFormat is a format of kernels/qdot: how the weights of 16 rows, a lane each, come out of a panel's block. It is
+// written once, and used by the products and by the unpacking into bytes.
+type panelFormat struct {
+	name   string
+	block  int // weights in a block
+	bytes  int // bytes of a block of one row
+	odd    int // bytes of it that are no words: an f16 scale or an exponent
+	each   int // weights that share a scale
+	offset bool
+	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
+	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
+
+	expand func(b *panelBody)
+}
+
+var panelFormats = []*panelFormat{
+	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, expand: (*panelBody).q8_0},
+	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, expand: (*panelBody).q4_0},
+	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, expand: (*panelBody).q4_k},
+	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, expand: (*panelBody).q6_k},
+	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, expand: (*panelBody).q4_1},
+	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, expand: (*panelBody).q5_0},
+	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, expand: (*panelBody).q5_1},
+	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, expand: (*panelBody).q5_k},
+	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, expand: (*panelBody).iq4_nl},
+	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, expand: (*panelBody).iq4_xs},
+	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, expand: (*panelBody).mxfp4},
+	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).tq2_0},
+	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).q2_0},
+}
+
+const (
+	lowNibbles = 0x0F0F0F0F
+	fifthBits  = 0x10101010
+	lowPairs   = 0x03030303
+)
+
+func (b *panelBody) q8_0() {
+	for g := range 8 {
+		v := b.word(g)
+		if b.bias == 128 {
+			v = b.xor(v, b.bits(0x80808080))
+		}
+		b.group(g, v)
+	}
+	b.finish(0, b.halves(), none)
+}
+
+func (b *panelBody) q4_0() {
+	b.nibbles(0, 8, func(_ int, v val) val { return v })
+	b.finish(0, b.halves(), none)
+}
+
+func (b *panelBody) q4_1() {
+	s, m := b.twoHalves()
+	b.nibbles(1, 8, func(_ int, v val) val { return v })
+	b.finish(0, s, m)
+}
+
+// nibbles hands out the 4-bit weights of the words from first on: group g low, group g+n/2 high. with turns them into
+// the weights of n groups.
+func (b *panelBody) nibbles(first, n int, with func(g int, v val) val) {
+	for g := range n / 2 {
+		v := b.word(first + g)
+		b.group(g, with(g, b.and(v, b.bits(lowNibbles))))
+		b.group(g+n/2, with(g+n/2, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+	}
+}
+
+func (b *panelBody) q5_0() {
+	b.fifths(0)
+	b.finish(0, b.halves(), none)
+}
+
+func (b *panelBody) q5_1() {
+	s, m := b.twoHalves()
+	b.fifths(1)
+	b.finish(0, s, m)
+}
+
+// fifths hands out 32 weights of 5 bits: at word first the fifth bits, then four words of nibbles.
+func (b *panelBody) fifths(first int) {
+	bits := b.word(first)
+	b.nibbles(first+1, 8, func(g int, v val) val {
+		if b.t == avx512 {
+			return b.or(v, b.add("permute", temp, 0, b.shr(bits, 4*g), b.table(spread)))
+		}
+		x := b.shift(bits, 4*g-4) // the four bits are bits 4 to 7, and go to bit 4 of the four bytes
+		x = b.add("imul", temp, 0, b.and(x, b.bits(0xF0)), b.bits(0x00204081))
+		return b.or(v, b.and(x, b.bits(fifthBits)))
+	})
+}
+
+// spread has in its 16 words four bits as bit 4 of the bytes of a word.
+var spread = func() (t []byte) {
+	for i := range 16 {
+		for j := range 4 {
+			t = append(t, byte(i>>j&1<<4))
+		}
+	}
+	return t
+}()
+
+func (b *panelBody) q4_k() {
+	d, low := b.factors()
+	for i := range 4 {
+		for w := range 8 {
+			v := b.word(4 + 8*i + w)
+			b.group(16*i+w, b.and(v, b.bits(lowNibbles)))
+			b.group(16*i+8+w, b.and(b.shr(v, 4), b.bits(lowNibbles)))
+		}
+		b.sixes(2*i, d, low)
+		b.sixes(2*i+1, d, low)
+	}
+}
+
+func (b *panelBody) q5_k() {
+	d, low := b.factors()
+	for i := range 4 {
+		for w := range 8 {
+			v, fifth := b.word(12+8*i+w), b.word(4+w)
+			b.group(16*i+w, b.andOr(b.shift(fifth, 2*i-4), b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
+			b.group(16*i+8+w, b.andOr(b.shift(fifth, 2*i-3), b.bits(fifthBits),
+				b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		}
+		b.sixes(2*i, d, low)
+		b.sixes(2*i+1, d, low)
+	}
+}
+
+// factors is the f16 factors of scales and of offsets in word 0, the latter negated.
+func (b *panelBody) factors() (d, low val) {
+	d, low = b.twoHalves()
+	return d, b.xor(low, b.bits(signBit32))
+}
+
+// sixes finishes group j of q4_k and q5_k, whose scale and offset of 6 bits stand in the words 1 to 3.
+func (b *panelBody) sixes(j int, d, low val) {
+	x, y := b.word(1), b.word(2)
+	if j < 4 {
+		x, y = b.and(b.shift(x, 8*j), b.bits(63)), b.and(b.shift(y, 8*j), b.bits(63))
+	} else {
+		i, z := j-4, b.word(3)
+		x = b.andOr(b.shift(x, 8*i+2), b.bits(0x30), b.and(b.shift(z, 8*i), b.bits(15)))
+		y = b.andOr(b.shift(y, 8*i+2), b.bits(0x30), b.and(b.shift(z, 8*i+4), b.bits(15)))
+	}
+	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
+}
+
+func (b *panelBody) q6_k() {
+	d := b.halves()
+	weights := func(i, q, w int, low, high val) {
+		b.group(32*i+8*q+w, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030),
+			b.and(b.shift(low, q/2*4), b.bits(lowNibbles))))
+	}
+	scale := func(i int) {
+		s := b.sar(b.shift(b.word(48+i/4), -(24-8*(i%4))), 24)
+		b.finish(i, b.times(b.toFloat(s), d), none)
+	}
+	for i := range 2 {
+		if b.t == avx2 { // too few registers for the sums of eight scales
+			for q := range 4 {
+				for w := range 8 {
+					weights(i, q, w, b.word(16*i+8*(q%2)+w), b.word(32+8*i+w))
+					if w%4 == 3 {
+						scale(8*i + 2*q + w/4)
+					}
+				}
+			}
+			continue
+		}
+		for w := range 8 {
+			high, even, odd := b.word(32+8*i+w), b.word(16*i+w), b.word(16*i+8+w)
+			for q := range 4 {
+				weights(i, q, w, []val{even, odd}[q%2], high)
+			}
+		}
+		for j := range 8 {
+			scale(8*i + j)
+		}
+	}
+}
+
+func (b *panelBody) iq4_nl() {
+	table := b.table(b.biased(curve))
+	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+	b.finish(0, b.halves(), none)
+}
+
+// curve is kernels/qdot's.
+var curve = []int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+func (b *panelBody) iq4_xs() {
+	table := b.table(b.biased(curve))
+	d := b.add("lowHalf", temp, 0, b.word(0))
+	for i := range 8 {
+		for w := range 4 {
+			v := b.word(2 + 4*i + w)
+			b.group(8*i+w, b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles))))
+			b.group(8*i+4+w, b.add("lookup", temp, 0, table, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		}
+		s := b.andOr(b.shift(b.word(0), 12+2*i), b.bits(0x30), b.and(b.shift(b.word(1), 4*i), b.bits(15)))
+		b.finish(i, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
+	}
+}
+
+func (b *panelBody) mxfp4() {
+	table := b.table(b.biased([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}))
+	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+	// 2^(e-128), which may be subnormal, in two factors: 2^(h-64)·2^(e-h-64)
+	e := b.add("exponents", temp, 0)
+	h := b.shr(e, 1)
+	power := func(x val) val { return b.shl(b.iadd(x, b.bits(63)), 23) }
+	b.finish(0, b.times(power(h), power(b.isub(e, h))), none)
+}
+
+func (b *panelBody) tq2_0() {
+	d := b.halves()
+	for i := range 2 {
+		for w := range 8 {
+			v := b.word(8*i + w)
+			for q := range 4 {
+				b.group(32*i+8*q+w, b.and(b.shift(v, 2*q), b.bits(lowPairs)))
+			}
+		}
+		for q := range 4 {
+			b.finish(4*i+q, d, none)
+		}
+	}
+}
+
+func (b *panelBody) q2_0() {
+	d := b.halves()
+	for w := range 4 {
+		v := b.word(w)
+		for j := range 4 {
+			// byte j: two nibbles to the halves of the word, and then pairs of bits to its bytes
+			x := b.shift(v, 8*j)
+			x = b.andOr(b.shl(x, 12), b.bits(0x000F0000), b.and(x, b.bits(15)))
+			x = b.andOr(b.shl(x, 6), b.bits(0x03000300), b.and(x, b.bits(0x00030003)))
+			b.group(4*w+j, x)
+		}
+		if w%2 == 1 {
+			b.finish(w/2, d, none)
+		}
+	}
+}

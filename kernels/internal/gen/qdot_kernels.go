@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// qdotFormats writes, for each format, the product of a row of activations with panels, and the unpacking of a panel.
+func (s *source) qdotFormats() {
+	for _, vec := range []bool{true, false} {
+		chooser := map[*tier]*strings.Builder{avx512: {}, avx2: {}, neon: {}}
+		name, list := "unpackBlocks", "panel, bytes *byte, s, m *float32, blocks int"
+		doc := "sets bytes, s and m to the weights, scales and offsets of a panel; see Form."
+		if vec {
+			name, list = "vecBlocks", "c *float32, panels *byte, next, count int, x *uint32, blocks int"
+			doc = "adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec."
+		}
+		args := []string{}
+		for _, p := range params(list) {
+			args = append(args, p.name)
+		}
+		for _, format := range panelFormats {
+			kernel := strings.TrimSuffix(name, "Blocks") + strings.ToUpper(format.name)
+			f := s.declare(kernel, list, kernel+" "+doc)
+			f.local = true
+			for _, t := range tiers {
+				s.panelKernel(f, format, t, vec)
+				fmt.Fprintf(chooser[t], "case %q:\n%s%s(%s)\n", format.name, kernel, t.suffix, strings.Join(args, ", "))
+			}
+		}
+		signature := fmt.Sprintf("func %s(format string, %s)", name, list)
+		choice := func(t *tier) string {
+			return fmt.Sprintf("switch format {\n%sdefault:\npanic(\"no such format\")\n}\n", chooser[t])
+		}
+		head := fmt.Sprintf("\n// %s %s\n%s {\n", name, doc, signature)
+		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" + choice(avx2) + "}\n"
+		s.extra["arm64"] += head + choice(neon) + "}\n"
+		s.extra["none"] += fmt.Sprintf("\n%s { %s }\n", signature, noAssembly)
+	}
+}
+
+func (s *source) panelKernel(f *function, format *panelFormat, t *tier, vec bool) {
+	b := newPanelBody(t, format, vec)
+	if vec {
+		b.named("y")
+	}
+	format.expand(b)
+	for range format.bytes { // the rest of the block
+		b.fetch()
+	}
+	w := &panelWriter{writer: &writer{source: s, body: b.body, loop: &loop{name: f.name}, width: t.bytes / 4}, b: b}
+	w.allocate()
+	s.begin(f, t, fmt.Sprintf("A turn takes a block of %d rows, %d bytes.", t.bytes/4, format.bytes*t.bytes/4))
+	switch {
+	case t == neon && vec:
+		w.vecARM64()
+	case t == neon:
+		w.unpackARM64()
+	case vec:
+		w.vecAMD64()
+	default:
+		w.unpackAMD64()
+	}
+}
+
+// A panelWriter writes a kernel for one format in one tier.
+type panelWriter struct {
+	*writer
+	b *panelBody
+}
+
+// On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
+// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to the
+// next, DX all results, BX the number of panels, CX that of blocks; AX and R13 count panels and bodies. An unpacking has
+// its bytes, scales and offsets at DI, DX and R8.
+func (w *panelWriter) vecAMD64() {
+	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}, {"x", "DI"},
+		{"blocks", "CX"}} {
+		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
+	}
+	w.prologueAMD64()
+	y := w.vecOf(w.named("y"))
+	parts, odd := w.b.parts(), w.b.f.odd*w.width
+	w.place("loop")
+	w.p("MOVQ SI, R9")
+	w.p("MOVQ DX, R12")
+	w.p("MOVQ BX, AX")
+	if parts > 1 {
+		w.p("MOVQ SI, R10")
+		w.p("MOVQ SI, R11")
+	}
+	w.place("panel")
+	if parts > 1 {
+		w.p("MOVQ $%d, R13", parts)
+		w.place("part")
+	}
+	w.p("VMOVUPS (R12), %s", y)
+	for i := range w.ins {
+		w.insAMD64(i)
+	}
+	w.p("VMOVUPS %s, (R12)", y)
+	w.p("ADDQ $%d, R12", w.t.bytes)
+	if parts > 1 {
+		w.p("ADDQ $%d, R9", w.t.bytes)
+		w.p("ADDQ $%d, R10", odd)
+		w.p("ADDQ $64, R11")
+		w.p("DECQ R13")
+		w.p("JNE part")
+		w.p("LEAQ -64(R9)(R8*1), R9")
+		w.p("LEAQ -%d(R10)(R8*1), R10", odd*parts)
+		w.p("LEAQ -%d(R11)(R8*1), R11", 64*parts)
+	} else {
+		w.p("ADDQ R8, R9")
+	}
+	w.p("DECQ AX")
+	w.p("JNE panel")
+	w.p("ADDQ $%d, SI", 16*w.b.f.bytes)
+	w.p("ADDQ $%d, DI", w.b.f.block/32*recordBytes)
+	w.p("DECQ CX")
+	w.p("JNE loop")
+	w.p("VZEROUPPER")
+	w.p("RET")
+}
+
+func (w *panelWriter) unpackAMD64() {
+	for _, arg := range [][2]string{{"panel", "SI"}, {"bytes", "DI"}, {"s", "DX"}, {"m", "R8"}, {"blocks", "CX"}} {
+		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
+	}
+	w.prologueAMD64()
+	parts := w.b.parts()
+	w.place("loop")
+	w.p("MOVQ SI, R9")
+	if parts > 1 {
+		w.p("MOVQ SI, R10")
+		w.p("MOVQ $%d, R13", parts)
+		w.place("part")
+	}
+	for i := range w.ins {
+		w.insAMD64(i)
+	}
+	w.p("ADDQ $%d, R9", w.t.bytes)
+	if parts > 1 {
+		for _, r := range []string{"DI", "DX", "R8"} {
+			w.p("ADDQ $%d, %s", w.t.bytes, r)
+		}
+		w.p("ADDQ $%d, R10", w.b.f.odd*w.width)
+		w.p("DECQ R13")
+		w.p("JNE part")
+	}
+	bytes, scales := w.turn()
+	w.p("ADDQ $%d, DI", bytes)
+	w.p("ADDQ $%d, DX", scales)
+	w.p("ADDQ $%d, R8", scales)
+	w.p("ADDQ $%d, SI", 16*w.b.f.bytes)
+	w.p("DECQ CX")
+	w.p("JNE loop")
+	w.p("VZEROUPPER")
+	w.p("RET")
+}
+
+// turn is how far the bytes and the scales of an unpacking advance after the bodies of a block.
+func (w *panelWriter) turn() (bytes, scales int) {
+	bytes, scales = 16*w.b.f.block, 64*w.b.f.block/w.b.f.each
+	if w.b.parts() > 1 {
+		bytes, scales = bytes-64, scales-64
+	}
+	return bytes, scales
+}
+
+// vecOf is the register of a value that has one for the whole kernel.
+func (w *panelWriter) vecOf(v val) string { return w.vec(w.values[v].reg) }
+
+// prologueAMD64 loads constants and tables.
+func (w *panelWriter) prologueAMD64() {
+	for i := range w.values {
+		v := &w.values[i]
+		content, table := w.b.content[val(i)]
+		switch {
+		case v.kind == konst && v.reg >= 0:
+			w.p("VMOVUPS consts<>+%d(SB), %s", w.constOffset(v), w.vecOf(val(i)))
+		case table:
+			w.p("VMOVUPS consts<>+%d(SB), %s", w.constantBytes(content), w.vecOf(val(i)))
+		}
+	}
+}
+
+// constantBytes returns the offset in the pool of repeated bytes, 8 to 64 of them.
+func (s *source) constantBytes(content []byte) int {
+	p := s.pool[s.now.arch]
+	key := fmt.Sprintf("bytes:%x", content)
+	if at, ok := p.at[key]; ok {
+		return at
+	}
+	at := p.size
+	p.at[key] = at
+	width := max(map[string]int{"amd64": 64, "arm64": 16}[s.now.arch], len(content))
+	for i := 0; i < width; i += 8 {
+		bits := uint64(0)
+		for j := range 8 {
+			bits |= uint64(content[(i+j)%len(content)]) << (8 * j)
+		}
+		fmt.Fprintf(&p.data, "DATA consts<>+%d(SB)/8, $0x%016x\n", at+i, bits)
+	}
+	p.size += width
+	return at
+}

@@ -1,0 +1,44 @@
+package qdot
+
+import "github.com/fucina-go/fucina/kernels/cpu"
+
+// vectors tells whether the current tier has assembly for the formats.
+func vectors() bool {
+	tier := cpu.Current()
+	return hasSIMD && tier != cpu.Generic && (tier != cpu.NEON || cpu.Has(cpu.DotProd))
+}
+
+// turns is the most weights of a row that one call of an assembly kernel takes, during which nothing can interrupt it.
+const turns = 16384
+
+func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32, k int) bool {
+	if !vectors() {
+		return false
+	}
+	clear(c[:count*Rows])
+	for k > 0 {
+		n := min(k, turns)
+		for p := 0; p < count; p += 4 {
+			vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block)
+		}
+		panels, x, k = panels[f.PanelSize(n):], x[ActivationWords(n):], k-n
+	}
+	return true
+}
+
+func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) bool {
+	if !vectors() {
+		return false
+	}
+	offsets := (*float32)(nil)
+	for k > 0 {
+		n := min(k, turns)
+		if f.offset {
+			offsets = &m[0]
+			m = m[n/f.each*Rows:]
+		}
+		unpackBlocks(f.Name, &panel[0], &bytes[0], &s[0], offsets, n/f.Block)
+		panel, bytes, s, k = panel[f.PanelSize(n):], bytes[n*Rows:], s[n/f.each*Rows:], k-n
+	}
+	return true
+}
