@@ -439,6 +439,208 @@ func packRows4F64AVX512(k int, panel *float64, next int, b *float64, ld int)
 //go:noescape
 func packRows4F64AVX2(k int, panel *float64, next int, b *float64, ld int)
 
+// tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x4F16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile2x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x4F16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x4F16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x4BF16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x4BF16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x4BF16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
@@ -668,4 +870,102 @@ func tileRowsF64(panels int) int {
 		return [5]int{1: 12, 2: 0, 4: 3}[panels]
 	}
 	return [5]int{1: 3, 2: 0, 4: 0}[panels]
+}
+
+// tileF16 computes a tile in the current tier; see tile1x1F32.
+func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+	if cpu.Current() == cpu.AVX512 {
+		switch rows<<2 + panels - 1 {
+		case 1<<2 + 0:
+			tile1x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 0:
+			tile2x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 0:
+			tile3x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 0:
+			tile4x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 1<<2 + 3:
+			tile1x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 3:
+			tile2x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 3:
+			tile3x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 3:
+			tile4x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		default:
+			panic("no such tile")
+		}
+		return
+	}
+	switch rows<<2 + panels - 1 {
+	case 1<<2 + 0:
+		tile1x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 2<<2 + 0:
+		tile2x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 3<<2 + 0:
+		tile3x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 4<<2 + 0:
+		tile4x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 1<<2 + 3:
+		tile1x4F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	default:
+		panic("no such tile")
+	}
+}
+
+// tileRowsF16 is the most rows of a tile, 0 if there is none.
+func tileRowsF16(panels int) int {
+	if cpu.Current() == cpu.AVX512 {
+		return [5]int{1: 4, 2: 0, 4: 4}[panels]
+	}
+	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+}
+
+// tileBF16 computes a tile in the current tier; see tile1x1F32.
+func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+	if cpu.Current() == cpu.AVX512 {
+		switch rows<<2 + panels - 1 {
+		case 1<<2 + 0:
+			tile1x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 0:
+			tile2x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 0:
+			tile3x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 0:
+			tile4x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 1<<2 + 3:
+			tile1x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 3:
+			tile2x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 3:
+			tile3x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 3:
+			tile4x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		default:
+			panic("no such tile")
+		}
+		return
+	}
+	switch rows<<2 + panels - 1 {
+	case 1<<2 + 0:
+		tile1x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 2<<2 + 0:
+		tile2x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 3<<2 + 0:
+		tile3x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 4<<2 + 0:
+		tile4x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 1<<2 + 3:
+		tile1x4BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	default:
+		panic("no such tile")
+	}
+}
+
+// tileRowsBF16 is the most rows of a tile, 0 if there is none.
+func tileRowsBF16(panels int) int {
+	if cpu.Current() == cpu.AVX512 {
+		return [5]int{1: 4, 2: 0, 4: 4}[panels]
+	}
+	return [5]int{1: 4, 2: 0, 4: 1}[panels]
 }

@@ -1484,6 +1484,1098 @@ loop:
 done:
 	RET
 
+// tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
+//
+// func tile1x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile1x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F4
+	FMOVD 0(R13), F5
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
+	FMOVD 8(R13), F6
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
+	FMOVD 16(R13), F7
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
+	FMOVD 24(R13), F8
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	RET
+
+// tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
+//
+// func tile2x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile2x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F8
+	FMOVS.P 4(R2), F9
+	FMOVD 0(R13), F10
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
+	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
+	FMOVD 8(R13), F11
+	WORD $0x0e21796b // FCVTL V11, V11, V0 of 4-byte lanes
+	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
+	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
+	FMOVD 16(R13), F12
+	WORD $0x0e21798c // FCVTL V12, V12, V0 of 4-byte lanes
+	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
+	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
+	FMOVD 24(R13), F13
+	WORD $0x0e2179ad // FCVTL V13, V13, V0 of 4-byte lanes
+	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
+	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	RET
+
+// tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
+//
+// func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile3x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F12
+	FMOVS.P 4(R2), F13
+	FMOVS.P 4(R3), F14
+	FMOVD 0(R13), F15
+	WORD $0x0e2179ef // FCVTL V15, V15, V0 of 4-byte lanes
+	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
+	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
+	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
+	FMOVD 8(R13), F16
+	WORD $0x0e217a10 // FCVTL V16, V16, V0 of 4-byte lanes
+	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
+	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
+	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
+	FMOVD 16(R13), F17
+	WORD $0x0e217a31 // FCVTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
+	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
+	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
+	FMOVD 24(R13), F18
+	WORD $0x0e217a52 // FCVTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
+	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
+	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	RET
+
+// tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
+//
+// func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile4x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F16
+	FMOVS.P 4(R2), F17
+	FMOVS.P 4(R3), F18
+	FMOVS.P 4(R4), F19
+	FMOVD 0(R13), F20
+	WORD $0x0e217a94 // FCVTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
+	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
+	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
+	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
+	FMOVD 8(R13), F21
+	WORD $0x0e217ab5 // FCVTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
+	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
+	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
+	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
+	FMOVD 16(R13), F22
+	WORD $0x0e217ad6 // FCVTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
+	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
+	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
+	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
+	FMOVD 24(R13), F23
+	WORD $0x0e217af7 // FCVTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
+	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
+	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
+	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	RET
+
+// tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
+//
+// func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile1x4F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R3, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R3, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R3, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+	ADD R10, R13, R14
+	ADD R10, R14, R15
+	ADD R10, R15, R16
+loop:
+	FMOVS.P 4(R1), F16
+	FMOVD 0(R13), F17
+	WORD $0x0e217a31 // FCVTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
+	FMOVD 8(R13), F18
+	WORD $0x0e217a52 // FCVTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
+	FMOVD 16(R13), F19
+	WORD $0x0e217a73 // FCVTL V19, V19, V0 of 4-byte lanes
+	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
+	FMOVD 24(R13), F20
+	WORD $0x0e217a94 // FCVTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
+	FMOVD 0(R14), F21
+	WORD $0x0e217ab5 // FCVTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
+	FMOVD 8(R14), F22
+	WORD $0x0e217ad6 // FCVTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
+	FMOVD 16(R14), F23
+	WORD $0x0e217af7 // FCVTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
+	FMOVD 24(R14), F24
+	WORD $0x0e217b18 // FCVTL V24, V24, V0 of 4-byte lanes
+	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
+	FMOVD 0(R15), F25
+	WORD $0x0e217b39 // FCVTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
+	FMOVD 8(R15), F26
+	WORD $0x0e217b5a // FCVTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
+	FMOVD 16(R15), F27
+	WORD $0x0e217b7b // FCVTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
+	FMOVD 24(R15), F28
+	WORD $0x0e217b9c // FCVTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
+	FMOVD 0(R16), F29
+	WORD $0x0e217bbd // FCVTL V29, V29, V0 of 4-byte lanes
+	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
+	FMOVD 8(R16), F30
+	WORD $0x0e217bde // FCVTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
+	FMOVD 16(R16), F31
+	WORD $0x0e217bff // FCVTL V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9013ee // FMLA by element 0 V14, V31, V16 of 4-byte lanes
+	FMOVD 24(R16), F17
+	WORD $0x0e217a31 // FCVTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f90122f // FMLA by element 0 V15, V17, V16 of 4-byte lanes
+	ADD R9, R13
+	ADD R9, R14
+	ADD R9, R15
+	ADD R9, R16
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R3, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R3, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R3, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	RET
+
+// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
+//
+// func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile1x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F4
+	FMOVD 0(R13), F5
+	WORD $0x2e6138a5 // SHLL by 16 V5, V5, V0 of 4-byte lanes
+	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
+	FMOVD 8(R13), F6
+	WORD $0x2e6138c6 // SHLL by 16 V6, V6, V0 of 4-byte lanes
+	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
+	FMOVD 16(R13), F7
+	WORD $0x2e6138e7 // SHLL by 16 V7, V7, V0 of 4-byte lanes
+	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
+	FMOVD 24(R13), F8
+	WORD $0x2e613908 // SHLL by 16 V8, V8, V0 of 4-byte lanes
+	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	RET
+
+// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
+//
+// func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile2x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F8
+	FMOVS.P 4(R2), F9
+	FMOVD 0(R13), F10
+	WORD $0x2e61394a // SHLL by 16 V10, V10, V0 of 4-byte lanes
+	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
+	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
+	FMOVD 8(R13), F11
+	WORD $0x2e61396b // SHLL by 16 V11, V11, V0 of 4-byte lanes
+	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
+	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
+	FMOVD 16(R13), F12
+	WORD $0x2e61398c // SHLL by 16 V12, V12, V0 of 4-byte lanes
+	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
+	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
+	FMOVD 24(R13), F13
+	WORD $0x2e6139ad // SHLL by 16 V13, V13, V0 of 4-byte lanes
+	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
+	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	RET
+
+// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
+//
+// func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile3x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F12
+	FMOVS.P 4(R2), F13
+	FMOVS.P 4(R3), F14
+	FMOVD 0(R13), F15
+	WORD $0x2e6139ef // SHLL by 16 V15, V15, V0 of 4-byte lanes
+	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
+	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
+	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
+	FMOVD 8(R13), F16
+	WORD $0x2e613a10 // SHLL by 16 V16, V16, V0 of 4-byte lanes
+	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
+	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
+	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
+	FMOVD 16(R13), F17
+	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
+	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
+	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
+	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
+	FMOVD 24(R13), F18
+	WORD $0x2e613a52 // SHLL by 16 V18, V18, V0 of 4-byte lanes
+	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
+	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
+	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	RET
+
+// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
+//
+// func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile4x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F16
+	FMOVS.P 4(R2), F17
+	FMOVS.P 4(R3), F18
+	FMOVS.P 4(R4), F19
+	FMOVD 0(R13), F20
+	WORD $0x2e613a94 // SHLL by 16 V20, V20, V0 of 4-byte lanes
+	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
+	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
+	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
+	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
+	FMOVD 8(R13), F21
+	WORD $0x2e613ab5 // SHLL by 16 V21, V21, V0 of 4-byte lanes
+	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
+	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
+	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
+	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
+	FMOVD 16(R13), F22
+	WORD $0x2e613ad6 // SHLL by 16 V22, V22, V0 of 4-byte lanes
+	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
+	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
+	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
+	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
+	FMOVD 24(R13), F23
+	WORD $0x2e613af7 // SHLL by 16 V23, V23, V0 of 4-byte lanes
+	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
+	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
+	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
+	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	RET
+
+// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
+//
+// func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile1x4BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R3, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R3, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R3, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+	ADD R10, R13, R14
+	ADD R10, R14, R15
+	ADD R10, R15, R16
+loop:
+	FMOVS.P 4(R1), F16
+	FMOVD 0(R13), F17
+	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
+	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
+	FMOVD 8(R13), F18
+	WORD $0x2e613a52 // SHLL by 16 V18, V18, V0 of 4-byte lanes
+	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
+	FMOVD 16(R13), F19
+	WORD $0x2e613a73 // SHLL by 16 V19, V19, V0 of 4-byte lanes
+	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
+	FMOVD 24(R13), F20
+	WORD $0x2e613a94 // SHLL by 16 V20, V20, V0 of 4-byte lanes
+	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
+	FMOVD 0(R14), F21
+	WORD $0x2e613ab5 // SHLL by 16 V21, V21, V0 of 4-byte lanes
+	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
+	FMOVD 8(R14), F22
+	WORD $0x2e613ad6 // SHLL by 16 V22, V22, V0 of 4-byte lanes
+	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
+	FMOVD 16(R14), F23
+	WORD $0x2e613af7 // SHLL by 16 V23, V23, V0 of 4-byte lanes
+	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
+	FMOVD 24(R14), F24
+	WORD $0x2e613b18 // SHLL by 16 V24, V24, V0 of 4-byte lanes
+	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
+	FMOVD 0(R15), F25
+	WORD $0x2e613b39 // SHLL by 16 V25, V25, V0 of 4-byte lanes
+	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
+	FMOVD 8(R15), F26
+	WORD $0x2e613b5a // SHLL by 16 V26, V26, V0 of 4-byte lanes
+	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
+	FMOVD 16(R15), F27
+	WORD $0x2e613b7b // SHLL by 16 V27, V27, V0 of 4-byte lanes
+	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
+	FMOVD 24(R15), F28
+	WORD $0x2e613b9c // SHLL by 16 V28, V28, V0 of 4-byte lanes
+	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
+	FMOVD 0(R16), F29
+	WORD $0x2e613bbd // SHLL by 16 V29, V29, V0 of 4-byte lanes
+	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
+	FMOVD 8(R16), F30
+	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
+	FMOVD 16(R16), F31
+	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9013ee // FMLA by element 0 V14, V31, V16 of 4-byte lanes
+	FMOVD 24(R16), F17
+	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
+	WORD $0x4f90122f // FMLA by element 0 V15, V17, V16 of 4-byte lanes
+	ADD R9, R13
+	ADD R9, R14
+	ADD R9, R15
+	ADD R9, R16
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R3, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R3, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R3, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	RET
+
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 // A turn reads 256 bytes of w.

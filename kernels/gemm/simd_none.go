@@ -60,3 +60,15 @@ func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext 
 }
 
 func tileRowsF64(panels int) int { panic("this build has no assembly") }
+
+func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+	panic("this build has no assembly")
+}
+
+func tileRowsF16(panels int) int { panic("this build has no assembly") }
+
+func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+	panic("this build has no assembly")
+}
+
+func tileRowsBF16(panels int) int { panic("this build has no assembly") }

@@ -6,14 +6,17 @@ import (
 )
 
 // gemm writes package gemm: tiles of a product, the product of one row with 16
-// rows, and the transposition into panels. A panel is 16 columns.
+// rows, and the transposition into panels. A panel is 16 columns; it may be of
+// 16-bit floats, which are widened as they are read.
 func gemm() *source {
 	s := newSource("gemm")
 	for _, elem := range []int{4, 8} {
-		s.tiles(elem)
+		s.tiles(elem, "")
 		s.rowsInto(elem)
 		s.copied(elem)
 	}
+	s.tiles(4, "F16")
+	s.tiles(4, "BF16")
 	s.transposed()
 	return s
 }
@@ -44,10 +47,22 @@ func shapes(t *tier, elem int) (list [][2]int) {
 	return list
 }
 
-func (s *source) tiles(elem int) {
-	const list = "k int, a *float, lda int, b *float, bstep, bnext int, c *float, ldc, cnext int, add bool"
-	typ := float(elem)
-	params := strings.ReplaceAll(list, "float", typ)
+// maxHalfRows is how many rows share a panel of 16-bit floats as it is read; for
+// more it is widened first.
+const maxHalfRows = 4
+
+// tiles writes the tiles for a and c with elements of that size, b having the
+// same or the 16-bit format called half.
+func (s *source) tiles(elem int, half string) {
+	list := "k int, a *float, lda int, b *float, bstep, bnext int, c *float, ldc, cnext int, add bool"
+	what := "a[i·lda+p]·b[p·bstep+q·bnext+j]"
+	named := func(name string) string { return typed(name, elem) }
+	if half != "" {
+		list = strings.Replace(list, "b *float", "b *uint16", 1)
+		what += ", the elements of b being " + strings.ToLower(half)
+		named = func(name string) string { return name + half }
+	}
+	params := strings.ReplaceAll(list, "float", float(elem))
 	byShape := map[[2]int]*function{}
 	chooser := map[string]*strings.Builder{"amd64": {}, "arm64": {}}
 	rowsOf := map[string]*strings.Builder{"amd64": {}, "arm64": {}}
@@ -56,20 +71,23 @@ func (s *source) tiles(elem int) {
 		most := map[int]int{}
 		for _, shape := range shapes(t, elem) {
 			rows, panels := shape[0], shape[1]
+			if half != "" && (rows > maxHalfRows || panels == 2) {
+				continue
+			}
 			f := byShape[shape]
 			if f == nil {
-				name := typed(fmt.Sprintf("tile%dx%d", rows, panels), elem)
+				name := named(fmt.Sprintf("tile%dx%d", rows, panels))
 				f = s.declare(name, params, fmt.Sprintf(
 					"%s computes c = a·b, or c += a·b if add, of %d rows and %d panels: c[i·ldc+q·cnext+j] "+
-						"is one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].",
-					name, rows, panels))
+						"is one chain of fused multiply-adds over p < k of %s.",
+					name, rows, panels, what))
 				f.local = true
 				byShape[shape] = f
 			}
 			if t.arch == "amd64" {
-				s.tileAMD64(f, t, elem, rows, panels)
+				s.tileAMD64(f, t, elem, half, rows, panels)
 			} else {
-				s.tileARM64(f, t, elem, rows, panels)
+				s.tileARM64(f, t, elem, half, rows, panels)
 			}
 			most[panels] = max(most[panels], rows)
 			fmt.Fprintf(&cases, "case %d<<2 + %d:\n%s%s(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)\n",
@@ -85,14 +103,14 @@ func (s *source) tiles(elem int) {
 		rowsOf[t.arch].WriteString(limits)
 	}
 	signatures := [2]string{
-		fmt.Sprintf("func %s(rows, panels, %s)", typed("tile", elem), params),
-		fmt.Sprintf("func %s(panels int) int", typed("tileRows", elem)),
+		fmt.Sprintf("func %s(rows, panels, %s)", named("tile"), params),
+		fmt.Sprintf("func %s(panels int) int", named("tileRows")),
 	}
 	for arch, b := range chooser {
 		const text = "\n// %s %s.\n%s {\n%s}\n"
-		s.extra[arch] += fmt.Sprintf(text, typed("tile", elem), "computes a tile in the current tier; see tile1x1F32",
+		s.extra[arch] += fmt.Sprintf(text, named("tile"), "computes a tile in the current tier; see tile1x1F32",
 			signatures[0], b.String())
-		s.extra[arch] += fmt.Sprintf(text, typed("tileRows", elem), "is the most rows of a tile, 0 if there is none",
+		s.extra[arch] += fmt.Sprintf(text, named("tileRows"), "is the most rows of a tile, 0 if there is none",
 			signatures[1], rowsOf[arch].String())
 	}
 	s.extra["none"] += fmt.Sprintf("\n%s { %s }\n\n%s { %s }\n",
@@ -137,12 +155,16 @@ func (x *tileRegs) notes() string {
 // prefetchAhead is how far four distant streams are fetched ahead, in bytes.
 const prefetchAhead = 1536
 
-func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
+func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, panels int) {
 	x := newTile(t, elem, rows, panels)
 	s.begin(f, t, x.notes())
 	vec := func(r int) string { return fmt.Sprintf("%c%d", map[*tier]byte{avx512: 'Z', avx2: 'Y'}[t], r) }
 	perPanel := x.vectors / panels
 	shift := map[int]int{4: 2, 8: 3}[elem]
+	shiftB, elemB, bytesB := shift, elem, t.bytes // of a vector's elements
+	if half != "" {
+		shiftB, elemB, bytesB = 1, 2, t.bytes*2/elem
+	}
 	eachC := func(write func(at string, acc string)) {
 		s.p("MOVQ %s, DX", s.args["c"])
 		s.p("MOVQ %s, BX", s.args["ldc"])
@@ -184,15 +206,26 @@ func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
 	}
 	s.p("MOVQ %s, DI", s.args["b"])
 	s.p("MOVQ %s, R12", s.args["bstep"])
-	s.p("SHLQ $%d, R12", shift)
+	s.p("SHLQ $%d, R12", shiftB)
 	s.p("MOVQ %s, R13", s.args["bnext"])
-	s.p("SHLQ $%d, R13", shift)
+	s.p("SHLQ $%d, R13", shiftB)
 	if panels == 4 {
 		s.p("LEAQ (R13)(R13*2), AX")
 	}
 	placeB := func(v, offset int) string {
 		index := []string{"", "(R13*1)", "(R13*2)", "(AX*1)"}[v/perPanel]
-		return fmt.Sprintf("%d(DI)%s", v%perPanel*t.bytes+offset, index)
+		return fmt.Sprintf("%d(DI)%s", v%perPanel*bytesB+offset, index)
+	}
+	loadB := func(v, r int) {
+		switch b := placeB(v, 0); half {
+		case "F16":
+			s.p("VCVTPH2PS %s, %s", b, vec(r))
+		case "BF16":
+			s.p("VPMOVZXWD %s, %s", b, vec(r))
+			s.p("VPSLLD $16, %s, %s", vec(r), vec(r))
+		default:
+			s.p("VMOVUPS %s, %s", b, vec(r))
+		}
 	}
 	step := func(p int) {
 		loadA := func(i, r int) {
@@ -202,8 +235,8 @@ func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
 		fma := func(b, a string, i, v int) {
 			s.p("VFMADD231P%s %s, %s, %s", map[int]string{4: "S", 8: "D"}[elem], b, a, vec(x.acc(i, v)))
 		}
-		if panels == 4 {
-			for at := 0; at < 16*elem; at += 64 {
+		if panels == 4 && p*16*elemB%64 == 0 { // once for each line of the cache
+			for at := 0; at < 16*elemB; at += 64 {
 				for q := range 4 {
 					s.p("PREFETCHT0 %s", placeB(q*perPanel, prefetchAhead+at))
 				}
@@ -211,7 +244,7 @@ func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
 		}
 		if x.byColumn {
 			for v := range x.vectors {
-				s.p("VMOVUPS %s, %s", placeB(v, 0), vec(x.fixed(v)))
+				loadB(v, x.fixed(v))
 			}
 			for i := range rows {
 				r := x.moving(p*rows + i)
@@ -226,10 +259,10 @@ func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
 			}
 			for v := range x.vectors {
 				b := placeB(v, 0)
-				if rows > 1 {
-					r := vec(x.moving(p*x.vectors + v))
-					s.p("VMOVUPS %s, %s", b, r)
-					b = r
+				if rows > 1 || half != "" {
+					r := x.moving(p*x.vectors + v)
+					loadB(v, r)
+					b = vec(r)
 				}
 				for i := range rows {
 					fma(b, vec(x.fixed(i)), i, v)
@@ -267,19 +300,23 @@ func (s *source) tileAMD64(f *function, t *tier, elem, rows, panels int) {
 	s.p("RET")
 }
 
-func (s *source) tileARM64(f *function, t *tier, elem, rows, panels int) {
+func (s *source) tileARM64(f *function, t *tier, elem int, half string, rows, panels int) {
 	x := newTile(t, elem, rows, panels)
 	s.begin(f, t, x.notes())
 	perPanel := x.vectors / panels
 	shift := map[int]int{4: 2, 8: 3}[elem]
-	strided := func(name, reg string) {
+	shiftB := shift
+	if half != "" {
+		shiftB = 1
+	}
+	strided := func(name, reg string, shift int) {
 		s.p("MOVD %s, %s", s.args[name], reg)
 		s.p("LSL $%d, %s", shift, reg)
 	}
 	eachC := func(write func(at string, acc int)) {
 		s.p("MOVD %s, R1", s.args["c"])
-		strided("ldc", "R2")
-		strided("cnext", "R3")
+		strided("ldc", "R2", shift)
+		strided("cnext", "R3", shift)
 		for i := range rows {
 			s.p("MOVD R1, R4")
 			for v := range x.vectors {
@@ -305,14 +342,14 @@ func (s *source) tileARM64(f *function, t *tier, elem, rows, panels int) {
 	s.p("MOVD %s, R0", s.args["k"])
 	s.p("CBZ R0, done")
 	s.p("MOVD %s, R1", s.args["a"])
-	strided("lda", "R8")
+	strided("lda", "R8", shift)
 	for i := 1; i < rows; i++ {
 		s.p("ADD R8, R%d, R%d", i, i+1)
 	}
 	// R13, R14, R15, R16: the panels
 	s.p("MOVD %s, R13", s.args["b"])
-	strided("bstep", "R9")
-	strided("bnext", "R10")
+	strided("bstep", "R9", shiftB)
+	strided("bnext", "R10", shiftB)
 	for q := 1; q < panels; q++ {
 		s.p("ADD R10, R%d, R%d", 12+q, 13+q)
 	}
@@ -322,7 +359,16 @@ func (s *source) tileARM64(f *function, t *tier, elem, rows, panels int) {
 	}
 	for v := range x.vectors {
 		r := x.rows*x.vectors + x.rows + v%(t.registers-x.rows*x.vectors-x.rows)
-		s.p("FMOVQ %d(R%d), F%d", v%perPanel*16, 13+v/perPanel, r)
+		switch half {
+		case "F16":
+			s.p("FMOVD %d(R%d), F%d", v%perPanel*8, 13+v/perPanel, r)
+			s.word("fcvtl", 4, r, r, 0)
+		case "BF16":
+			s.p("FMOVD %d(R%d), F%d", v%perPanel*8, 13+v/perPanel, r)
+			s.word("shll16", 4, r, r, 0)
+		default:
+			s.p("FMOVQ %d(R%d), F%d", v%perPanel*16, 13+v/perPanel, r)
+		}
 		for i := range rows {
 			s.word("fmla0", elem, x.acc(i, v), r, x.fixed(i))
 		}
