@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/core/quant"
 )
 
 // byteChunk is how many bytes of a tensor are read or written at once.
@@ -85,7 +84,7 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 
 // WriteBlocks writes a quantized tensor as ggml stores it, row after row of blocks; of any other, the elements.
 func (t *Tensor) WriteBlocks(w io.Writer) error {
-	if !t.dtype.Quantized() {
+	if !t.stored() {
 		return t.WriteElements(w)
 	}
 	t.mustBeThere("write")
@@ -95,7 +94,7 @@ func (t *Tensor) WriteBlocks(w io.Writer) error {
 	if t.panels == 0 {
 		return writeAll(w, t.bytes())
 	}
-	f, _ := quant.Of(t.dtype)
+	f := formatOf(t.dtype)
 	buf := make([]byte, f.Size(t.panels))
 	for r := range t.Len() / t.panels {
 		if _, err := w.Write(t.rowBytes(buf, f, r, t.panels)); err != nil {

@@ -33,7 +33,7 @@ func (*Cast) Quantized() (operands uint64, named bool) { return 1, false }
 // Eval converts.
 func (a *Cast) Eval(c *Ctx) {
 	x := a.X
-	if x.dtype.Quantized() {
+	if x.stored() {
 		x = c.Scratch(dtype.F32, a.X.axes, a.X.sizes)
 		c.decode(x, a.X)
 	}

@@ -29,7 +29,7 @@ func (*Dequantize) Quantized() (operands uint64, named bool) { return 1, false }
 
 // Names keeps the axes.
 func (a *Dequantize) Names(p *Plan) {
-	if !a.X.dtype.Quantized() {
+	if !a.X.stored() {
 		p.Fail(fmt.Sprintf("%s is %s, which is not quantized", p.Describe(a.X), a.X.dtype),
 			fmt.Sprintf("use %s as it is", p.c.param(a.X)))
 	}
@@ -54,7 +54,7 @@ func (*Dequantize) Samples(m *Maker) (list []Dequantize) {
 
 // decode sets dst, f32 and dense, to the numbers of the quantized x.
 func (c *Ctx) decode(dst, x *Tensor) {
-	f, _ := quant.Of(x.dtype)
+	f := formatOf(x.dtype)
 	y := elementsOf[float32](dst)
 	k := f.Block // without panels any block is as good as a row
 	if x.panels > 0 {
@@ -69,16 +69,9 @@ func (c *Ctx) decode(dst, x *Tensor) {
 	})
 }
 
-// decodeInto decodes blocks whose sizes are known to agree.
-func decodeInto(f *quant.Format, y []float32, b []byte) {
-	if err := f.Decode(y, b); err != nil {
-		panic("core: " + err.Error())
-	}
-}
-
 // decodeRows sets each row of out to the row of w, whose first axis is looked up, at the place given.
 func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
-	f, _ := quant.Of(w.dtype)
+	f := formatOf(w.dtype)
 	n := out.Len() / len(places)
 	if n%f.Block != 0 {
 		c.Fail("a row of "+c.Describe(w)+" is "+wholeBlocks(n, f), c.c.param(w)+".dequantize()")
@@ -124,7 +117,7 @@ func (p *Plan) alongBlocks(t *Tensor, axes *axis.List) {
 // product insists that x can be multiplied by w and returns the dtype of the result: a quantized w takes an x that
 // computes in f32, other dtypes are the same.
 func (p *Plan) product(x, w *Tensor) dtype.Type {
-	if !w.dtype.Quantized() {
+	if !w.stored() {
 		return p.Same(x, w)
 	}
 	if classOf(x.dtype) != dtype.F32 {

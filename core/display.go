@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/core/quant"
 )
 
 // How much of a tensor String shows: all of it up to displayWhole elements, else displayEdge
@@ -24,8 +23,8 @@ func (t *Tensor) String() string {
 		return t.Shape() + " " + end.text(t)
 	case t.meta:
 		return t.Shape() + " without data"
-	case t.dtype.Quantized():
-		f, _ := quant.Of(t.dtype)
+	case t.stored():
+		f := formatOf(t.dtype)
 		return fmt.Sprintf("%s of %.4g bytes per element", t.Shape(), float64(f.Bytes)/float64(f.Block))
 	case t.Len() == 0:
 		return t.Shape() + " []"

@@ -56,7 +56,7 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 	p.NeedAll(w, axes)
 	con := axis.Contract(x.axes, w.axes, axes)
 	p.batches = append(p.batches, con.Batch)
-	if w.dtype.Quantized() {
+	if w.stored() {
 		p.alongBlocks(w, con.Sum)
 		con.Sum = w.axes.Shared(con.Sum)
 	}
@@ -74,8 +74,8 @@ func (a *Dot) Eval(c *Ctx) {
 
 // contract computes out = x·w, whose axes con has sorted.
 func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {
-	if w.dtype.Quantized() {
-		c.contractQuantized(out, x, w, con)
+	if w.stored() {
+		c.contractStored(out, x, w, con)
 		return
 	}
 	switch classOf(out.dtype) {
@@ -312,7 +312,7 @@ func (*Dot) Saves(want uint64) (in, out uint64) { return want&1<<1 | want>>1&1, 
 
 // back contracts gy with w over w's own axes. A quantized w is decoded, and the product rounded to gy's dtype.
 func back(gy, w *Tensor, axes *axis.List) *Tensor {
-	if w.dtype.Quantized() {
+	if w.stored() {
 		return dot.Call(Dot{X: gy.wide(), W: w.Dequantize(), Axes: axes}).narrow(gy.dtype)
 	}
 	return dot.Call(Dot{X: gy, W: w, Axes: axes})

@@ -43,7 +43,7 @@ func (a *Embedding) Names(p *Plan) {
 				freshNames(both, a.Indices.axes, a.Weight.axes))))
 	}
 	dt := a.Weight.dtype
-	if dt.Quantized() {
+	if a.Weight.stored() {
 		p.alongBlocks(a.Weight, rest)
 		dt = dtype.F32
 	}
@@ -61,7 +61,7 @@ func (a *Embedding) Eval(c *Ctx) {
 		return
 	}
 	w := a.Weight // if it is quantized, in the right order
-	if !w.dtype.Quantized() {
+	if !w.stored() {
 		w = c.Dense(w, c.Data().(*axis.List), w.dtype)
 	}
 	ids := c.Dense(a.Indices, a.Indices.axes, dtype.I64)
@@ -73,7 +73,7 @@ func (a *Embedding) Eval(c *Ctx) {
 				c.c.indexRange(a.Indices, n))
 		}
 	}
-	if w.dtype.Quantized() {
+	if w.stored() {
 		c.decodeRows(out, w, places)
 		return
 	}

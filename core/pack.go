@@ -2,47 +2,56 @@ package core
 
 import (
 	"fmt"
+	"unsafe"
 
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/par"
 	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/gemm"
+	"github.com/fucina-go/fucina/kernels/half"
 	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
-// A weight in panels has the bytes of 16 rows interleaved, as products read them; see kernels/qdot. It is a tensor like
-// any quantized one, and as few operations take it; its strides count elements as if it were not in panels.
+// A weight in panels has the elements of 16 rows interleaved, as products read them: blocks as package qdot says, numbers
+// of 16 bits as package gemm does. As few operations take it as take quantized tensors; its strides count elements as if
+// it were not in panels.
 
-// Pack is the weight x in panels, so that dot, dots and linear read it at the speed of memory, or x itself where that
-// is not possible: it has a format whose products are not computed in integers. row is the number of elements that are
-// contracted, those along the last axes. The result is shared, like any weight, and takes as much memory as x, with the
-// number of rows rounded up to 16; it has x's axes, and no bit of any result depends on it.
+// Pack is the weight x in panels, so that dot, dots and linear read it at the speed of memory: x is quantized, f16 or
+// bf16. row is the number of elements that are contracted, those along the last axes. The result is shared, like any
+// weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself if
+// x has a format whose products are not computed in integers.
 //
-// Errors: x is not quantized; row does not divide it into rows of whole blocks.
+// A product of f32 numbers with a weight of 16 bits in panels is that with the weight as f32; without panels the dtypes
+// would have to agree.
+//
+// Errors: x is of another dtype; row does not divide it into rows of whole blocks.
 func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	x.mustBeThere("pack")
-	f, ok := quant.Of(x.dtype)
-	if !ok {
-		panic(&Error{Op: "pack", Msg: fmt.Sprintf("x is %s, want quantized numbers", x.Shape())})
+	f := formatOf(x.dtype)
+	if f == nil {
+		panic(&Error{Op: "pack", Msg: fmt.Sprintf("x is %s, want quantized numbers, f16 or bf16", x.Shape())})
 	}
-	if x.panels > 0 || x.Len() == 0 {
+	if x.panels > 0 || x.Len() == 0 || f.Block > 1 && qdot.ByName(f.Name) == nil {
 		return x
 	}
 	if row <= 0 || row%f.Block != 0 || x.Len()%row != 0 || !x.dense() {
 		panic(&Error{Op: "pack", Msg: fmt.Sprintf("x is %s, which has no rows of %d elements in blocks of %d",
 			x.Shape(), row, f.Block)})
 	}
-	q := qdot.ByName(f.Name)
-	if q == nil {
-		return x
-	}
 	t := newTensor(e, x.dtype, x.axes)
 	copy(t.sizes, x.sizes)
 	t.panels = row
 	t.allocate(false)
 	rows, stride := x.Len()/row, f.Size(row)
-	from, to, size := x.bytes(), t.bytes(), q.PanelSize(row)
+	from, to, size := x.bytes(), t.bytes(), panelSize(f, row)
 	done := par.Split(&e.Control, ceilDiv(rows, qdot.Rows), max(1, packGrain/size), func(lo, hi int) {
 		for p := lo; p < hi; p++ {
-			q.Pack(to[p*size:], from[p*qdot.Rows*stride:], min(qdot.Rows, rows-p*qdot.Rows), row, stride)
+			n, panel, src := min(qdot.Rows, rows-p*qdot.Rows), to[p*size:(p+1)*size], from[p*qdot.Rows*stride:]
+			if f.Block == 1 {
+				gemm.PackHalf(words(panel), words(src), n, row, row)
+			} else {
+				qdot.ByName(f.Name).Pack(panel, src, n, row, stride)
+			}
 		}
 	})
 	if !done {
@@ -55,15 +64,97 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 // packGrain is how many bytes a worker packs at once at least.
 const packGrain = 1 << 17
 
-// rowBytes is the bytes of row r of k elements of a quantized tensor; those of one in panels come in buf.
+// words is the bytes as numbers of 16 bits.
+func words(b []byte) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/2)
+}
+
+// formatOf is the format of a dtype that weights can be stored in: blocks or 16 bits; nil for any other.
+func formatOf(dt dtype.Type) *quant.Format {
+	if dt == dtype.F16 || dt == dtype.BF16 {
+		f, _ := quant.ByName(dt.String())
+		return f
+	}
+	f, _ := quant.Of(dt)
+	return f
+}
+
+// panelSize is the bytes of a panel of rows of k elements.
+func panelSize(f *quant.Format, k int) int { return f.Size(k) * qdot.Rows }
+
+// stored tells whether t's elements do not lie one by one where its strides say, but in blocks or panels.
+func (t *Tensor) stored() bool { return t.panels > 0 || t.dtype.Quantized() }
+
+// storage is what a stored tensor is, in words.
+func (t *Tensor) storage() string {
+	if t.dtype.Quantized() {
+		return "quantized"
+	}
+	return "packed for products"
+}
+
+// rowBytes is the bytes of row r of k elements of a stored tensor; those of one in panels come in buf.
 func (t *Tensor) rowBytes(buf []byte, f *quant.Format, r, k int) []byte {
 	if t.panels == 0 {
 		return t.bytes()[f.Size(r*k):f.Size((r+1)*k)]
 	}
-	q := qdot.ByName(f.Name)
-	size, per := q.PanelSize(t.panels), t.panels/k // a row in panels may be cut into several
-	panel := t.bytes()[r/per/qdot.Rows*size:][:size]
+	size, per := panelSize(f, t.panels), t.panels/k // a row in panels may be cut into several
+	panel, lane := t.bytes()[r/per/qdot.Rows*size:][:size], r/per%qdot.Rows
 	buf = buf[:f.Size(t.panels)]
-	q.Row(buf, panel, r/per%qdot.Rows, t.panels)
+	if f.Block == 1 {
+		to, from := words(buf), words(panel)
+		for i := range to {
+			to[i] = from[i*qdot.Rows+lane]
+		}
+	} else {
+		qdot.ByName(f.Name).Row(buf, panel, lane, t.panels)
+	}
 	return buf[f.Size(r%per*k):f.Size((r%per+1)*k)]
+}
+
+// decodeInto decodes the bytes of elements whose sizes are known to agree.
+func decodeInto(f *quant.Format, y []float32, b []byte) {
+	switch f.DType {
+	case dtype.F16:
+		half.FromF16(y, words(b))
+		return
+	case dtype.BF16:
+		half.FromBF16(y, words(b))
+		return
+	}
+	if err := f.Decode(y, b); err != nil {
+		panic("core: " + err.Error())
+	}
+}
+
+// halfWork is how many multiplications of a few rows a worker does at once at least.
+const halfWork = 1 << 18
+
+// contractHalf computes out = x·w where the axes summed are the last of w, which has 16 bits and lies in panels.
+func (c *Ctx) contractHalf(p *blockProduct, a []float32) {
+	kind := gemm.F16
+	if p.w.dtype == dtype.BF16 {
+		kind = gemm.BF16
+	}
+	m, n, k := p.m, p.n, p.k
+	batches := len(p.y) / (m * n)
+	packed := words(p.w.bytes())
+	work := tileWork
+	if m <= fewRows {
+		work = halfWork
+	}
+	const wide = 4 * gemm.Width
+	cols := min(ceilDiv(n, wide), max(1, work/(m*k*wide))) * wide
+	across := ceilDiv(n, cols)
+	c.Split(batches*across, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			batch, j := i/across, i%across*cols
+			first := p.rowAt(batch*n+j) / k
+			for r := 0; r < m; r += tileRows {
+				c.Pause()
+				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
+					min(cols, n-j), k, k, n, false)
+			}
+		}
+	})
 }

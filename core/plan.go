@@ -79,7 +79,7 @@ func (c *call) hash() uintptr {
 	h := uintptr(len(c.in))
 	for _, t := range c.in {
 		if t != nil {
-			h = h*31 + uintptr(unsafe.Pointer(t.axes))>>4 + uintptr(t.dtype)
+			h = h*31 + uintptr(unsafe.Pointer(t.axes))>>4 + uintptr(t.kind())
 		}
 	}
 	for _, k := range c.info.keyed {
@@ -114,7 +114,7 @@ func (c *call) matches(k *planKey) bool {
 			if k.lists[i] != nil {
 				return false
 			}
-		} else if t.axes != k.lists[i] || t.dtype != k.dtypes[i] {
+		} else if t.axes != k.lists[i] || t.kind() != k.dtypes[i] {
 			return false
 		}
 	}
@@ -163,6 +163,17 @@ func (c *call) matches(k *planKey) bool {
 	return lists == len(k.lists) && words == len(k.words) && dtypes == len(k.dtypes) && bools == k.bools
 }
 
+// kind is the dtype, marked where elements lie in panels.
+func (t *Tensor) kind() dtype.Type {
+	if t.panels > 0 {
+		return t.dtype | inPanels
+	}
+	return t.dtype
+}
+
+// inPanels is no dtype's bit.
+const inPanels = 1 << 7
+
 func (c *call) key() planKey {
 	var k planKey
 	for _, t := range c.in {
@@ -170,7 +181,7 @@ func (c *call) key() planKey {
 			k.lists, k.dtypes = append(k.lists, nil), append(k.dtypes, dtype.Invalid)
 			continue
 		}
-		k.lists, k.dtypes = append(k.lists, t.axes), append(k.dtypes, t.dtype)
+		k.lists, k.dtypes = append(k.lists, t.axes), append(k.dtypes, t.kind())
 	}
 	for n, i := range c.info.keyed {
 		f := &c.info.Fields[i]

@@ -11,12 +11,12 @@ import (
 	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
-// contractQuantized computes out = x·w where the axes summed are the last of w, which is quantized.
-func (c *Ctx) contractQuantized(out, x, w *Tensor, con axis.Contraction) {
+// contractStored computes out = x·w where the axes summed are the last of w, which is quantized or lies in panels.
+func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 	if out.Len() == 0 {
 		return
 	}
-	f, _ := quant.Of(w.dtype)
+	f := formatOf(w.dtype)
 	p := blockProduct{c: c, f: f, w: w, m: volume(x, con.A), n: volume(w, con.B), k: volume(w, con.Sum)}
 	if p.k%f.Block != 0 {
 		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+wholeBlocks(p.k, f), c.c.param(w)+".dequantize()")
@@ -32,10 +32,14 @@ func (c *Ctx) contractQuantized(out, x, w *Tensor, con axis.Contraction) {
 		dst = c.Scratch(dtype.F32, out.axes, out.sizes)
 	}
 	p.y = elementsOf[float32](dst)
-	if p.q = qdot.ByName(f.Name); p.q != nil && p.k > 0 {
+	p.q = qdot.ByName(f.Name)
+	switch {
+	case p.q != nil && p.k > 0:
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 		p.integers()
-	} else {
+	case w.panels == p.k && f.Block == 1 && p.aligned():
+		c.contractHalf(&p, elementsOf[float32](c.Dense(x, order, dtype.F32)))
+	default:
 		p.floats(elementsOf[float32](c.Dense(x, order, dtype.F32)))
 	}
 	if dst != out {
@@ -201,6 +205,17 @@ func (p *blockProduct) panels(batch, j, step, count int) (bytes []byte, next int
 	return p.w.bytes()[first/qdot.Rows*size:], step / qdot.Rows * size, true
 }
 
+// aligned tells whether the rows of every batch begin with a panel and follow one another.
+func (p *blockProduct) aligned() bool {
+	for b := range len(p.y) / (p.m * p.n) {
+		at := p.rowAt(b*p.n) / p.k
+		if at%qdot.Rows != 0 || p.rowAt(b*p.n+p.n-1)/p.k != at+p.n-1 {
+			return false
+		}
+	}
+	return true
+}
+
 // gather makes a panel of the rows from j on of a batch's weights, k of their elements from place from on.
 func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 	n := min(qdot.Rows, p.n-j)
@@ -224,14 +239,15 @@ func (p *blockProduct) floats(a []float32) {
 	rows := max(1, min(quantizedRows, tileWork/max(1, m*k)))
 	across := ceilDiv(n, rows)
 	p.c.Split(len(p.y)/(m*n)*across, max(1, tileWork/max(1, m*k*rows)), func(lo, hi int) {
-		panel := takePanel(rows * k)
+		panel, buf := takePanel(rows*k), takeBytes(p.f.Size(p.w.panels))
 		defer decoded.Put(panel)
+		defer spareBytes.Put(buf)
 		for i := lo; i < hi; i++ {
 			batch, j := i/across, i%across*rows
 			count := min(rows, n-j)
 			for r := range count {
 				at := p.rowAt(batch*n + j + r)
-				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(nil, p.f, at/max(1, k), k))
+				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(*buf, p.f, at/max(1, k), k))
 			}
 			gemm.NT(p.y[batch*m*n+j:], a[batch*m*k:], *panel, m, count, k, k, k, n)
 		}

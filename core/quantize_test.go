@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -101,6 +102,45 @@ func TestQuantizedProducts(t *testing.T) {
 		y := x.Dot(m.Env.Pack(deep, 8192+64), "in")
 		sameBits(t, "deep", y, defined(m.Env, qdot.ByName("q8_0"), x, deep))
 	}
+}
+
+// TestPackedHalf insists that products with a weight of 16 bits in panels have the bits of those with it as f32.
+func TestPackedHalf(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	for _, dt := range []dtype.Type{dtype.F16, dtype.BF16} {
+		for _, rows := range []int{1, 3, 40} {
+			for _, out := range []int{5, 16, 200} {
+				w := m.Tensor(dt, "out=%d head=3 head_dim=11", out)
+				packed, plain := m.Env.Pack(w, 33), w.Cast(dtype.F32)
+				x := m.Tensor(dtype.F32, "head_dim=11 row=%d head=3", rows)
+				sameBits(t, "dot", x.Dot(packed, "head head_dim"), x.Dot(plain, "head head_dim"))
+				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], x.Dot(plain, "head head_dim"))
+				sameBits(t, "part", x.Dot(packed, "head_dim"), x.Dot(plain, "head_dim"))
+				sameBits(t, "dequantize", packed.Dequantize(), plain)
+				i := m.Indices(dtype.I64, out, "row=7")
+				sameBits(t, "embedding", i.Embedding(packed, "out"), i.Embedding(plain, "out"))
+			}
+		}
+		w := m.Tensor(dt, "expert=3 out=32 in=20")
+		x := m.Tensor(dtype.F32, "row=3 expert=3 in=20")
+		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		w = m.Tensor(dt, "expert=3 out=7 in=20")
+		packed := m.Env.Pack(w, 20)
+		sameBits(t, "experts across panels", x.Dot(packed, "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		if err := failed(func() { packed.ReLU() }); err == nil || !strings.Contains(err.Error(), "packed for products") {
+			t.Errorf("relu of a packed weight: %v", err)
+		}
+		if err := failed(func() { x.Dot(w, "in") }); err == nil { // after the plan of the packed one
+			t.Error("f32 times a weight of 16 bits without panels: no error")
+		}
+	}
+}
+
+// failed is what run panics with.
+func failed(run func()) (err error) {
+	defer Recover(&err)
+	run()
+	return nil
 }
 
 // defined is x·w over the axis "in" of each, row by row of both, as the plain Go of package qdot computes it.

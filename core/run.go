@@ -302,8 +302,8 @@ func (c *call) checkQuantized() {
 		operands, named = op.Quantized()
 	}
 	for i, t := range c.in {
-		if t != nil && t.dtype.Quantized() && operands>>min(i, 63)&1 == 0 {
-			c.fail(fmt.Sprintf("%s is %s, which is quantized, want plain numbers", c.describe(t), t.dtype),
+		if t != nil && t.stored() && operands>>min(i, 63)&1 == 0 {
+			c.fail(fmt.Sprintf("%s is %s, which is %s, want plain numbers", c.describe(t), t.dtype, t.storage()),
 				c.param(t)+".dequantize()")
 		}
 	}

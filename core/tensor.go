@@ -138,9 +138,7 @@ func (t *Tensor) byteCount(n int) int {
 	if t.panels == 0 {
 		return byteCount(t.dtype, n)
 	}
-	f, _ := quant.Of(t.dtype)
-	rows := n / t.panels
-	return ceilDiv(rows, qdot.Rows) * qdot.ByName(f.Name).PanelSize(t.panels)
+	return ceilDiv(n/t.panels, qdot.Rows) * panelSize(formatOf(t.dtype), t.panels)
 }
 
 // byteCount is the memory that n elements take which lie one after another. Those of a quantized dtype are whole

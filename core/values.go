@@ -52,8 +52,8 @@ func (t *Tensor) FillInts(values []int64) {
 
 func (t *Tensor) mustHaveData(op string) {
 	t.mustBeThere(op)
-	if t.dtype.Quantized() {
-		panic(&Error{Op: op, Msg: t.Shape() + " is quantized", Hint: "x.dequantize()"})
+	if t.stored() {
+		panic(&Error{Op: op, Msg: t.Shape() + " is " + t.storage(), Hint: "x.dequantize()"})
 	}
 }
 

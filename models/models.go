@@ -69,8 +69,9 @@ func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weig
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
 // rows and columns may be spread over several axes: a matrix of 64 rows can be given as head=8,
-// head_dim=8. F16 and BF16 become f32; a quantized tensor keeps its format, with its blocks along the last axes, and
-// lies in panels if its products are computed in integers. The tensor is shared and lives as long as it can be reached.
+// head_dim=8. Matrices that are quantized or of 16 bits keep their format and lie in panels, for products along their
+// last axes, if there are such products for the format; vectors of 16 bits become f32. The tensor is shared and lives as
+// long as it can be reached.
 func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tensor, error) {
 	t, ok := w.File.Tensor(name)
 	if !ok {
@@ -88,10 +89,10 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	}
 	w.used[name] = true
 	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
-	switch {
-	case dt == dtype.F16 || dt == dtype.BF16:
+	switch half := dt == dtype.F16 || dt == dtype.BF16; {
+	case half && (len(t.Dims) < 2 || t.Dims[0] == 0):
 		x = w.env.Cast(x, dtype.F32).Share()
-	case dt.Quantized():
+	case half || dt.Quantized():
 		if packed := w.env.Pack(x, t.Dims[0]); packed != x {
 			x = packed
 			w.File.Forget(t)
