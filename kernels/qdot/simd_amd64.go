@@ -10,15 +10,17 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -26,15 +28,17 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -42,15 +46,17 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -58,15 +64,17 @@ func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -74,31 +82,53 @@ func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
+//
+
+//
+//go:noescape
+func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
 // otherwise half a panel.
+//
+
+//
+//go:noescape
+func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 
 //
@@ -106,17 +136,17 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 
 //
@@ -124,17 +154,17 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 
 //
@@ -142,17 +172,17 @@ func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 
 //
@@ -160,31 +190,53 @@ func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
+//
+
+//
+//go:noescape
+func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
+// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
+// further on, otherwise half a panel.
+//
+
+//
+//go:noescape
+func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -192,15 +244,17 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -208,15 +262,17 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -224,15 +280,17 @@ func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 
 //
@@ -240,18 +298,88 @@ func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
+//
+
+//
+//go:noescape
+func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel.
+//
+
+//
+//go:noescape
+func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
+// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
+// a panel.
+//
+//go:noescape
+func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 func dotPeak(turns int) {
@@ -305,7 +433,7 @@ func tileShape() (rows, columns int) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		return 6, 32
 	}
-	return 4, 8
+	return 6, 8
 }
 
 // tile computes a tile in the current tier; see tile32x1.
@@ -348,6 +476,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 6:
 			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tile32x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tile32x2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tile32x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 4:
+			tile32x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 5:
+			tile32x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 6:
+			tile32x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -362,6 +502,10 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 0<<3 + 4:
 		tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 0<<3 + 5:
+		tile32x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 0<<3 + 6:
+		tile32x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 1:
 		tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 2:
@@ -370,6 +514,10 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 4:
 		tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 1<<3 + 5:
+		tileOffsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 1<<3 + 6:
+		tileOffsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 1:
 		tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 2:
@@ -378,6 +526,22 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 4:
 		tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 2<<3 + 5:
+		tile16x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 2<<3 + 6:
+		tile16x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 1:
+		tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 2:
+		tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 3:
+		tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 4:
+		tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 5:
+		tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 6:
+		tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	default:
 		panic("no such tile")
 	}

@@ -16,6 +16,8 @@ func (f *Format) tileKind() int {
 		return 2
 	case f.offset:
 		return 1
+	case f.wide:
+		return 3
 	}
 	return 0
 }
