@@ -127,6 +127,23 @@ func TestQuantize(t *testing.T) {
 	})
 }
 
+// TestWidths expands blocks of any bits: what a format says of its integers is what the tiles of AVX2 rely on.
+func TestWidths(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	var q [256]int8
+	var s, m [16]float32
+	for _, f := range Formats() {
+		low, high := int8(0), int8(0)
+		for range 1000 {
+			f.expand(q[:f.Block], s[:], m[:], randomRows(r, f, 1, f.Block))
+			low, high = min(low, slices.Min(q[:f.Block])), max(high, slices.Max(q[:f.Block]))
+		}
+		if wide := low < -32 || high > 31; wide != f.wide {
+			t.Errorf("%s: integers from %d to %d, but wide is %t", f.Name, low, high, f.wide)
+		}
+	}
+}
+
 // product is y as the package comment defines it.
 func product(f *Format, row []byte, x []uint32, k int) float32 {
 	y := float32(0)

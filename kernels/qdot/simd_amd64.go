@@ -10,17 +10,17 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -28,17 +28,17 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -46,17 +46,17 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -64,17 +64,17 @@ func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -82,17 +82,17 @@ func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -100,17 +100,17 @@ func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -118,17 +118,17 @@ func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -136,17 +136,17 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -154,17 +154,17 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -172,17 +172,17 @@ func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -190,17 +190,17 @@ func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -208,17 +208,17 @@ func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -226,17 +226,17 @@ func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -244,17 +244,17 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -262,17 +262,17 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -280,17 +280,17 @@ func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -298,17 +298,17 @@ func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -316,17 +316,17 @@ func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -334,49 +334,43 @@ func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 //
 //go:noescape
 func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -398,15 +392,8 @@ func dotPeakAVX2(turns int)
 
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
 func quantizeRow(dst *uint32, x *float32, groups int) {
-	if cpu.Current() == cpu.AVX512 {
-		quantizeRowAVX512(dst, x, groups)
-		return
-	}
 	quantizeRowAVX2(dst, x, groups)
 }
-
-//go:noescape
-func quantizeRowAVX512(dst *uint32, x *float32, groups int)
 
 //go:noescape
 func quantizeRowAVX2(dst *uint32, x *float32, groups int)
@@ -415,15 +402,8 @@ func quantizeRowAVX2(dst *uint32, x *float32, groups int)
 // bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.
 // The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int) {
-	if cpu.Current() == cpu.AVX512 {
-		packPanelAVX512(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
-		return
-	}
 	packPanelAVX2(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
 }
-
-//go:noescape
-func packPanelAVX512(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 //go:noescape
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)

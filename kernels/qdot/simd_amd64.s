@@ -5,9 +5,9 @@
 #include "textflag.h"
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 52 bytes of x. Sums in Z0 to Z1, integers in Z2
 // to Z3, weights in Z24 and Z25.
 //
@@ -102,9 +102,9 @@ loop:
 	RET
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in Y0 to Y0, integers in Y1 to
 // Y1, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -195,9 +195,9 @@ loop:
 	RET
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 104 bytes of x. Sums in Z0 to Z3, integers in Z4
 // to Z7, weights in Z24 and Z25.
 //
@@ -334,9 +334,9 @@ loop:
 	RET
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in Y0 to Y1, integers in Y2
 // to Y3, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -467,9 +467,9 @@ loop:
 	RET
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 156 bytes of x. Sums in Z0 to Z5, integers in Z6
 // to Z11, weights in Z24 and Z25.
 //
@@ -648,9 +648,9 @@ loop:
 	RET
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in Y0 to Y2, integers in Y3
 // to Y5, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -821,9 +821,9 @@ loop:
 	RET
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 208 bytes of x. Sums in Z0 to Z7, integers in Z8
 // to Z15, weights in Z24 and Z25.
 //
@@ -1047,9 +1047,9 @@ loop:
 	RET
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in Y0 to Y3, integers in Y4
 // to Y7, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -1263,9 +1263,9 @@ loop:
 	RET
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 260 bytes of x. Sums in Z0 to Z9, integers in
 // Z10 to Z19, weights in Z24 and Z25.
 //
@@ -1531,9 +1531,9 @@ loop:
 	RET
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in Y0 to Y4, integers in Y5
 // to Y9, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -1787,9 +1787,9 @@ loop:
 	RET
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 312 bytes of x. Sums in Z0 to Z11, integers in
 // Z12 to Z23, weights in Z24 and Z25.
 //
@@ -2097,9 +2097,9 @@ loop:
 	RET
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in Y0 to Y5, integers in Y6
 // to Y11, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -2393,9 +2393,9 @@ loop:
 	RET
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 52 bytes of x. Sums in Z0 to Z1, integers in Z2
 // to Z3, weights in Z24 and Z25.
 //
@@ -2498,9 +2498,9 @@ loop:
 	RET
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in Y0 to Y0, integers in Y1 to
 // Y1, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -2597,9 +2597,9 @@ loop:
 	RET
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 104 bytes of x. Sums in Z0 to Z3, integers in Z4
 // to Z7, weights in Z24 and Z25.
 //
@@ -2748,9 +2748,9 @@ loop:
 	RET
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in Y0 to Y1, integers in Y2
 // to Y3, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -2890,9 +2890,9 @@ loop:
 	RET
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 156 bytes of x. Sums in Z0 to Z5, integers in Z6
 // to Z11, weights in Z24 and Z25.
 //
@@ -3087,9 +3087,9 @@ loop:
 	RET
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in Y0 to Y2, integers in Y3
 // to Y5, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -3272,9 +3272,9 @@ loop:
 	RET
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 208 bytes of x. Sums in Z0 to Z7, integers in Z8
 // to Z15, weights in Z24 and Z25.
 //
@@ -3518,9 +3518,9 @@ loop:
 	RET
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in Y0 to Y3, integers in Y4
 // to Y7, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -3749,9 +3749,9 @@ loop:
 	RET
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 260 bytes of x. Sums in Z0 to Z9, integers in
 // Z10 to Z19, weights in Z24 and Z25.
 //
@@ -4041,9 +4041,9 @@ loop:
 	RET
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in Y0 to Y4, integers in Y5
 // to Y9, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -4315,9 +4315,9 @@ loop:
 	RET
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 312 bytes of x. Sums in Z0 to Z11, integers in
 // Z12 to Z23, weights in Z24 and Z25.
 //
@@ -4653,9 +4653,9 @@ loop:
 	RET
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in Y0 to Y5, integers in Y6
 // to Y11, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -4970,9 +4970,9 @@ loop:
 	RET
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 52 bytes of x. Sums in Z0 to Z1, integers in Z2
 // to Z3, weights in Z24 and Z25.
 //
@@ -5079,9 +5079,9 @@ loop:
 	RET
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in Y0 to Y0, integers in Y1 to
 // Y1, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -5180,9 +5180,9 @@ loop:
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 104 bytes of x. Sums in Z0 to Z3, integers in Z4
 // to Z7, weights in Z24 and Z25.
 //
@@ -5341,9 +5341,9 @@ loop:
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in Y0 to Y1, integers in Y2
 // to Y3, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -5489,9 +5489,9 @@ loop:
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 156 bytes of x. Sums in Z0 to Z5, integers in Z6
 // to Z11, weights in Z24 and Z25.
 //
@@ -5702,9 +5702,9 @@ loop:
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in Y0 to Y2, integers in Y3
 // to Y5, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -5897,9 +5897,9 @@ loop:
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 208 bytes of x. Sums in Z0 to Z7, integers in Z8
 // to Z15, weights in Z24 and Z25.
 //
@@ -6165,9 +6165,9 @@ loop:
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in Y0 to Y3, integers in Y4
 // to Y7, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -6410,9 +6410,9 @@ loop:
 	RET
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 260 bytes of x. Sums in Z0 to Z9, integers in
 // Z10 to Z19, weights in Z24 and Z25.
 //
@@ -6730,9 +6730,9 @@ loop:
 	RET
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in Y0 to Y4, integers in Y5
 // to Y9, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -7022,9 +7022,9 @@ loop:
 	RET
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 32 rows, 1024 bytes, and 312 bytes of x. Sums in Z0 to Z11, integers in
 // Z12 to Z23, weights in Z24 and Z25.
 //
@@ -7394,9 +7394,9 @@ loop:
 	RET
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in Y0 to Y5, integers in Y6
 // to Y11, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -7733,9 +7733,8 @@ loop:
 	RET
 
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in Y0 to Y0, integers in Y1 to
 // Y1, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -7876,9 +7875,8 @@ loop:
 	RET
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in Y0 to Y1, integers in Y2
 // to Y3, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -8069,9 +8067,8 @@ loop:
 	RET
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in Y0 to Y2, integers in Y3
 // to Y5, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -8312,9 +8309,8 @@ loop:
 	RET
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in Y0 to Y3, integers in Y4
 // to Y7, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -8608,9 +8604,8 @@ loop:
 	RET
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in Y0 to Y4, integers in Y5
 // to Y9, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -8954,9 +8949,8 @@ loop:
 	RET
 
 // tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights of 8 bits. With AVX-512 it has two panels,
-// the bytes of the other beginning wnext bytes and its scales snext numbers further on, otherwise half
-// a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in Y0 to Y5, integers in Y6
 // to Y11, weights or their magnitudes and signs in Y12 and Y13.
 //
@@ -9426,84 +9420,6 @@ loop:
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
 // A turn reads 128 bytes and writes 52.
 //
-// func quantizeRowAVX512(dst *uint32, x *float32, groups int)
-TEXT ·quantizeRowAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	VMOVSS consts<>+192(SB), X15
-	VMOVUPS consts<>+256(SB), Z14
-	VMOVUPS consts<>+128(SB), Y13
-	VPXOR Y12, Y12, Y12
-loop:
-	VMOVUPS 0(SI), Z0
-	VMOVUPS 64(SI), Z1
-	VPANDD Z14, Z0, Z4
-	VPANDD Z14, Z1, Z5
-	VPMAXUD Z5, Z4, Z4
-	VEXTRACTI64X4 $1, Z4, Y5
-	VPMAXUD Y5, Y4, Y4
-	VEXTRACTI128 $1, Y4, X5
-	VPMAXUD X5, X4, X4
-	VPSHUFD $0x4e, X4, X5
-	VPMAXUD X5, X4, X4
-	VPSHUFD $0xb1, X4, X5
-	VPMAXUD X5, X4, X4
-	VMOVD X4, AX
-	LEAL -226492416(AX), DX
-	CMPL DX, $1912602624
-	JCC rare
-	VDIVSS X4, X15, X5
-	VDIVSS X15, X4, X4
-	VBROADCASTSS X5, Z5
-	VMULPS Z5, Z0, Z0
-	VCVTPS2DQ Z0, Z0
-	VMULPS Z5, Z1, Z1
-	VCVTPS2DQ Z1, Z1
-	VPMOVDB Z0, X0
-	VPMOVDB Z1, X1
-	VINSERTI128 $1, X1, Y0, Y0
-	VMOVDQU Y0, (DI)
-	VPXOR Y13, Y0, Y0
-	VPSADBW Y12, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPUNPCKLQDQ X1, X0, X2
-	VPUNPCKHQDQ X1, X0, X3
-	VPADDQ X3, X2, X2
-	VMOVQ X2, AX
-	VPEXTRQ $1, X2, DX
-	MOVL $2048, BX
-	MOVL BX, R8
-	SUBL AX, BX
-	SUBL DX, R8
-	MOVL BX, 44(DI)
-	MOVL R8, 48(DI)
-	ADDL R8, BX
-	MOVL BX, 40(DI)
-	NEGL BX
-	VCVTSI2SSL BX, X15, X5
-	VMULSS X4, X5, X5
-	VMOVSS X4, 32(DI)
-	VMOVSS X5, 36(DI)
-next:
-	ADDQ $128, SI
-	ADDQ $52, DI
-	DECQ CX
-	JNE loop
-	VZEROUPPER
-	RET
-rare:
-	VMOVDQU Y12, (DI)
-	VMOVDQU Y12, 20(DI)
-	CMPL AX, $2139095040
-	JCS next
-	MOVL $0x7FC00000, 32(DI)
-	MOVL $0x7FC00000, 36(DI)
-	JMP next
-
-// quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
-// A turn reads 128 bytes and writes 52.
-//
 // func quantizeRowAVX2(dst *uint32, x *float32, groups int)
 TEXT ·quantizeRowAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
@@ -9518,12 +9434,12 @@ TEXT ·quantizeRowAVX2(SB), NOSPLIT, $0-24
 	VPMOVZXBD X11, Y11
 loop:
 	VMOVUPS 0(SI), Y0
-	VMOVUPS 32(SI), Y1
-	VMOVUPS 64(SI), Y2
-	VMOVUPS 96(SI), Y3
 	VPAND Y14, Y0, Y4
+	VMOVUPS 32(SI), Y1
 	VPAND Y14, Y1, Y5
+	VMOVUPS 64(SI), Y2
 	VPAND Y14, Y2, Y6
+	VMOVUPS 96(SI), Y3
 	VPAND Y14, Y3, Y7
 	VPMAXUD Y5, Y4, Y4
 	VPMAXUD Y7, Y6, Y5
@@ -9590,160 +9506,6 @@ rare:
 	MOVL $0x7FC00000, 32(DI)
 	MOVL $0x7FC00000, 36(DI)
 	JMP next
-
-// packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd
-// bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.
-// The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
-// A turn of the inner loop reads and writes 256 bytes.
-//
-// func packPanelAVX512(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
-TEXT ·packPanelAVX512(SB), NOSPLIT, $0-72
-	MOVQ panel+0(FP), DI
-	MOVQ rows+8(FP), SI
-	MOVQ stride+16(FP), R11
-	LEAQ (R11)(R11*2), R12
-	LEAQ (SI)(R11*4), R8
-	LEAQ (R8)(R11*4), R9
-	LEAQ (R9)(R11*4), R10
-	MOVQ blocks+24(FP), CX
-	MOVQ odd+32(FP), R13
-block:
-	MOVQ oddAt+40(FP), AX
-	ADDQ AX, SI
-	ADDQ AX, R8
-	ADDQ AX, R9
-	ADDQ AX, R10
-	CMPQ R13, $1
-	JLT words
-	JEQ one
-	MOVWLZX (SI), AX
-	MOVW AX, 0(DI)
-	MOVWLZX (SI)(R11*1), AX
-	MOVW AX, 2(DI)
-	MOVWLZX (SI)(R11*2), AX
-	MOVW AX, 4(DI)
-	MOVWLZX (SI)(R12*1), AX
-	MOVW AX, 6(DI)
-	MOVWLZX (R8), AX
-	MOVW AX, 8(DI)
-	MOVWLZX (R8)(R11*1), AX
-	MOVW AX, 10(DI)
-	MOVWLZX (R8)(R11*2), AX
-	MOVW AX, 12(DI)
-	MOVWLZX (R8)(R12*1), AX
-	MOVW AX, 14(DI)
-	MOVWLZX (R9), AX
-	MOVW AX, 16(DI)
-	MOVWLZX (R9)(R11*1), AX
-	MOVW AX, 18(DI)
-	MOVWLZX (R9)(R11*2), AX
-	MOVW AX, 20(DI)
-	MOVWLZX (R9)(R12*1), AX
-	MOVW AX, 22(DI)
-	MOVWLZX (R10), AX
-	MOVW AX, 24(DI)
-	MOVWLZX (R10)(R11*1), AX
-	MOVW AX, 26(DI)
-	MOVWLZX (R10)(R11*2), AX
-	MOVW AX, 28(DI)
-	MOVWLZX (R10)(R12*1), AX
-	MOVW AX, 30(DI)
-	ADDQ $32, DI
-	JMP words
-one:
-	MOVBLZX (SI), AX
-	MOVB AX, 0(DI)
-	MOVBLZX (SI)(R11*1), AX
-	MOVB AX, 1(DI)
-	MOVBLZX (SI)(R11*2), AX
-	MOVB AX, 2(DI)
-	MOVBLZX (SI)(R12*1), AX
-	MOVB AX, 3(DI)
-	MOVBLZX (R8), AX
-	MOVB AX, 4(DI)
-	MOVBLZX (R8)(R11*1), AX
-	MOVB AX, 5(DI)
-	MOVBLZX (R8)(R11*2), AX
-	MOVB AX, 6(DI)
-	MOVBLZX (R8)(R12*1), AX
-	MOVB AX, 7(DI)
-	MOVBLZX (R9), AX
-	MOVB AX, 8(DI)
-	MOVBLZX (R9)(R11*1), AX
-	MOVB AX, 9(DI)
-	MOVBLZX (R9)(R11*2), AX
-	MOVB AX, 10(DI)
-	MOVBLZX (R9)(R12*1), AX
-	MOVB AX, 11(DI)
-	MOVBLZX (R10), AX
-	MOVB AX, 12(DI)
-	MOVBLZX (R10)(R11*1), AX
-	MOVB AX, 13(DI)
-	MOVBLZX (R10)(R11*2), AX
-	MOVB AX, 14(DI)
-	MOVBLZX (R10)(R12*1), AX
-	MOVB AX, 15(DI)
-	ADDQ $16, DI
-words:
-	MOVQ toWords+48(FP), AX
-	MOVQ words+56(FP), BX
-	MOVQ $4, R14
-loop:
-	ADDQ AX, SI
-	ADDQ AX, R8
-	ADDQ AX, R9
-	ADDQ AX, R10
-	VMOVDQU (SI), X0
-	VINSERTI32X4 $1, (R8), Z0, Z0
-	VINSERTI32X4 $2, (R9), Z0, Z0
-	VINSERTI32X4 $3, (R10), Z0, Z0
-	VMOVDQU (SI)(R11*1), X1
-	VINSERTI32X4 $1, (R8)(R11*1), Z1, Z1
-	VINSERTI32X4 $2, (R9)(R11*1), Z1, Z1
-	VINSERTI32X4 $3, (R10)(R11*1), Z1, Z1
-	VMOVDQU (SI)(R11*2), X2
-	VINSERTI32X4 $1, (R8)(R11*2), Z2, Z2
-	VINSERTI32X4 $2, (R9)(R11*2), Z2, Z2
-	VINSERTI32X4 $3, (R10)(R11*2), Z2, Z2
-	VMOVDQU (SI)(R12*1), X3
-	VINSERTI32X4 $1, (R8)(R12*1), Z3, Z3
-	VINSERTI32X4 $2, (R9)(R12*1), Z3, Z3
-	VINSERTI32X4 $3, (R10)(R12*1), Z3, Z3
-	VUNPCKLPS Z1, Z0, Z4
-	VUNPCKHPS Z1, Z0, Z1
-	VUNPCKLPS Z3, Z2, Z5
-	VUNPCKHPS Z3, Z2, Z3
-	VUNPCKLPD Z5, Z4, Z6
-	VUNPCKHPD Z5, Z4, Z5
-	VUNPCKLPD Z3, Z1, Z7
-	VUNPCKHPD Z3, Z1, Z3
-	VMOVUPS Z6, 0(DI)
-	VMOVUPS Z7, 128(DI)
-	VMOVUPS Z5, 64(DI)
-	VMOVUPS Z3, 192(DI)
-	SUBQ $4, BX
-	JEQ done
-	MOVQ BX, AX
-	CMPQ BX, R14
-	CMOVQGT R14, AX
-	CMOVQLT R14, BX
-	MOVQ AX, DX
-	SHLQ $6, DX
-	ADDQ DX, DI
-	SHLQ $2, AX
-	JMP loop
-done:
-	ADDQ $256, DI
-	MOVQ toNext+64(FP), AX
-	ADDQ $16, AX
-	ADDQ AX, SI
-	ADDQ AX, R8
-	ADDQ AX, R9
-	ADDQ AX, R10
-	DECQ CX
-	JNE block
-	VZEROUPPER
-	RET
 
 // packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd
 // bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.

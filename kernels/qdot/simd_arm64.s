@@ -5,9 +5,9 @@
 #include "textflag.h"
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -109,9 +109,9 @@ loop:
 	RET
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -252,9 +252,9 @@ loop:
 	RET
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -434,9 +434,9 @@ loop:
 	RET
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -655,9 +655,9 @@ loop:
 	RET
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -767,9 +767,9 @@ loop:
 	RET
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -922,9 +922,9 @@ loop:
 	RET
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -1120,9 +1120,9 @@ loop:
 	RET
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights, which are -32 to 31. With
-// AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers
-// further on, otherwise half a panel.
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -1361,9 +1361,9 @@ loop:
 	RET
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -1478,9 +1478,9 @@ loop:
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -1645,9 +1645,9 @@ loop:
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -1862,9 +1862,9 @@ loop:
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights, which are -32 to 31. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //

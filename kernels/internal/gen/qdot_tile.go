@@ -20,16 +20,16 @@ type tileForm struct {
 	name   string
 	each   int // weights that share a scale
 	offset bool
-	wide   bool // weights may have 8 bits, not 6
+	wide   bool // weights may have 8 bits, not 6: of concern to AVX2
 	doc    string
 }
 
 // tileForms are in the order of their numbers in package qdot.
 var tileForms = []tileForm{
-	{"tile32", 32, false, false, "a scale for 32 weights, which are -32 to 31"},
-	{"tileOffset", 32, true, false, "a scale and an offset for 32 weights, which are -32 to 31"},
-	{"tile16", 16, false, false, "a scale for 16 weights, which are -32 to 31"},
-	{"tileWide", 32, false, true, "a scale for 32 weights of 8 bits"},
+	{"tile32", 32, false, false, "a scale for 32 weights"},
+	{"tileOffset", 32, true, false, "a scale and an offset for 32 weights"},
+	{"tile16", 16, false, false, "a scale for 16 weights"},
+	{"tileWide", 32, false, true, "a scale for 32 weights"},
 }
 
 // sumAt is where a record has the negative sum of the i-th weights that share a scale.
@@ -56,15 +56,19 @@ func (s *source) qdotTiles() {
 	for number, form := range tileForms {
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
-			f := s.declare(name, list, fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows "+
-				"of x, ldx words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.", name, rows, form.doc))
+			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx words "+
+				"apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other beginning wnext "+
+				"bytes and its scales snext numbers further on, otherwise half a panel.", name, rows, form.doc)
+			if !form.wide {
+				doc += " With AVX2 the weights must be -32 to 31."
+			}
+			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range tiers {
 				if rows > qdotRows[t] {
 					continue
 				}
-				if form.wide && t != avx2 { // the width is of no concern elsewhere
+				if form.wide && t != avx2 {
 					fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%sx%d%s%s\n", number, rows, tileForms[0].name, rows, t.suffix, args)
 					continue
 				}
