@@ -3,7 +3,6 @@ package qdot
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -209,9 +208,10 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	for count := range panels + 1 {
 		c := slices.Repeat([]float32{guard}, panels*Rows+1)
 		f.Vec(c, packed[:max(0, (count-1)*next+f.PanelSize(k))], next, count, x, k)
+		expect := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...)
 		for j, v := range c {
-			if w := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...); !same(v, w[j]) {
-				t.Fatalf("Vec of %d panels, %d weights: %g at %d, want %g", count, k, v, j, w[j])
+			if !same(v, expect[j]) {
+				t.Fatalf("Vec of %d panels, %d weights: %g at %d, want %g", count, k, v, j, expect[j])
 			}
 		}
 	}
@@ -236,8 +236,8 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 				f.Tile(c, ldc, form, x, stride, n, cols, k, add)
 				for at, v := range c {
 					if !same(v, expect[at]) {
-						t.Fatal(fmt.Sprintf("Tile of %d rows, %d columns, %d weights, add %t: %g at %d, want %g", n, cols, k,
-							add, v, at, expect[at]))
+						t.Fatalf("Tile of %d rows, %d columns, %d weights, add %t: %g at %d, want %g",
+							n, cols, k, add, v, at, expect[at])
 					}
 				}
 			}

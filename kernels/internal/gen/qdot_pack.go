@@ -2,14 +2,14 @@ package main
 
 import "fmt"
 
-// qdotPack writes the transposition of blocks of 16 rows into a panel. It takes four words of all rows at a time: lane j
-// of vector i is row 4j+i, so a transposition within lanes leaves the rows in order. The last four words may include some
-// that are already done.
+// qdotPack writes the transposition of blocks of 16 rows into a panel. It takes four words of all rows at a time: lane
+// j of vector i is row 4j+i, so a transposition within lanes leaves the rows in order. The last four words may include
+// some that are already done.
 func (s *source) qdotPack() {
 	f := s.declare("packPanel", "panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int",
-		"packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd bytes of all rows, "+
-			"0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows. The words begin toWords bytes "+
-			"after the odd bytes, the next block toNext bytes after the words.")
+		"packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd bytes of "+
+			"all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows. The words "+
+			"begin toWords bytes after the odd bytes, the next block toNext bytes after the words.")
 	s.qdotPackAMD64(f)
 	s.qdotPackARM64(f)
 }

@@ -56,9 +56,10 @@ func (s *source) qdotTiles() {
 	for number, form := range tileForms {
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
-			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx words "+
-				"apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other beginning wnext "+
-				"bytes and its scales snext numbers further on, otherwise half a panel.", name, rows, form.doc)
+			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
+				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
+				"beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.",
+				name, rows, form.doc)
 			if !form.wide {
 				doc += " With AVX2 the weights must be -32 to 31."
 			}
@@ -68,19 +69,18 @@ func (s *source) qdotTiles() {
 				if rows > qdotRows[t] {
 					continue
 				}
-				if form.wide && t != avx2 {
-					fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%sx%d%s%s\n", number, rows, tileForms[0].name, rows, t.suffix, args)
-					continue
-				}
-				switch t {
-				case avx512:
+				kernel := name
+				switch {
+				case form.wide && t != avx2:
+					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
+				case t == avx512:
 					s.qdotTile512(f, form, rows)
-				case avx2:
+				case t == avx2:
 					s.qdotTile256(f, form, rows)
-				case neon:
+				case t == neon:
 					s.qdotTileARM64(f, form, rows)
 				}
-				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, name, t.suffix, args)
+				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, t.suffix, args)
 			}
 		}
 	}
@@ -95,17 +95,17 @@ func (s *source) qdotTiles() {
 	s.extra["amd64"] += fmt.Sprintf(text, fmt.Sprintf(has, shape(avx512))+shape(avx2),
 		fmt.Sprintf(has, choose(avx512)+"return\n")+choose(avx2))
 	s.extra["arm64"] += fmt.Sprintf(text, shape(neon), choose(neon))
-	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n\nfunc tile(kind, rows int, %s) { %s }\n",
-		noAssembly, list, noAssembly)
+	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n"+
+		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
 }
 
 // qdotTile512: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. 12 sums of floats, 12 of integers, in the order of
 // rows, are in the lowest registers.
 func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	const panels = 2
-	s.begin(f, avx512, fmt.Sprintf("A turn reads 32 weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 to Z%d, "+
-		"integers in Z%d to Z%d, weights in Z24 and Z25.", panels*32*16, rows*recordBytes, rows*panels-1, rows*panels,
-		2*rows*panels-1))
+	s.begin(f, avx512, fmt.Sprintf("A turn reads 32 weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 "+
+		"to Z%d, integers in Z%d to Z%d, weights in Z24 and Z25.",
+		panels*32*16, rows*recordBytes, rows*panels-1, rows*panels, 2*rows*panels-1))
 	sum := func(i, p int) int { return i*panels + p }
 	acc := func(i, p int) int { return rows*panels + i*panels + p }
 	turn := 0

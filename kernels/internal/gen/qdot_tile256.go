@@ -2,12 +2,12 @@ package main
 
 import "fmt"
 
-// qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. VPMADDUBSW multiplies bytes without sign by bytes with
-// sign and adds two products, in 16 bits.
+// qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. VPMADDUBSW multiplies bytes without sign by bytes
+// with sign and adds two products, in 16 bits.
 //
-// Weights of 6 bits, to which 32 is added, have no sign, and the sums of four products fit in 16 bits. Those of 8 bits are
-// |w|·(a^s), s being -1 where w is negative and 0 elsewhere: -a is (a^-1) + 1, so the sum of |w|·s, which is the same for
-// all rows, is subtracted in the end.
+// Weights of 6 bits, to which 32 is added, have no sign, and the sums of four products fit in 16 bits. Products with
+// those of 8 bits are |w|·(a^s), s being -1 where w is negative and 0 elsewhere: -a is (a^-1) + 1, so the sum of
+// |w|·s, which is the same for all rows, is subtracted in the end.
 func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
 		"integers in Y%d to Y%d, weights or their magnitudes and signs in Y12 and Y13.", 32*8, rows*recordBytes, rows-1,

@@ -4,9 +4,9 @@ import "fmt"
 
 // qdotTileARM64: rows of x are at R1 to R4. Of eight columns, v is the vector of the first or of the last four.
 func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
-	s.begin(f, neon, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest %d "+
-		"registers, then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.",
-		32*8, rows*recordBytes, 2*rows))
+	s.begin(f, neon, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest "+
+		"%d registers, then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in "+
+		"V31.", 32*8, rows*recordBytes, 2*rows))
 	sum := func(i, v int) int { return 2*i + v }
 	acc := func(i, v int) int { return 2*rows + 2*i + v }
 	const weights, scratch, activations, sign = 16, 18, 20, 31
