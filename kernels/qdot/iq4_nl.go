@@ -2,7 +2,7 @@ package qdot
 
 // iq4_nl: as q4_0, but the 4 bits are the place of the weight on a curve.
 var iq4_nl = Format{
-	Name: "iq4_nl", Block: 32, Bytes: 18, odd: 2, each: 32,
+	Name: "iq4_nl", Block: 32, Bytes: 18, odd: 2, each: 32, wide: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		s[0] = half(b)
 		nibbles(q, b[2:])

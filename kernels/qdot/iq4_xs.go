@@ -4,7 +4,7 @@ package qdot
 // byte i has the low 4 bits of scale 2i low and those of 2i+1 high; eight times 16 bytes as in iq4_nl. 32 is added to
 // each scale.
 var iq4_xs = Format{
-	Name: "iq4_xs", Block: 256, Bytes: 136, each: 32,
+	Name: "iq4_xs", Block: 256, Bytes: 136, each: 32, wide: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, high := half(b), int(b[2])|int(b[3])<<8
 		for i := range 8 {

@@ -1,7 +1,7 @@
 package qdot
 
-// A panel holds the blocks of 16 rows, block after block. The bytes of a block that are no whole words come first, of all
-// rows, then the first word of every row, the second of every row, and so on:
+// A panel holds the blocks of 16 rows, block after block. The bytes of a block that are no whole words come first, of
+// all rows, then the first word of every row, the second of every row, and so on:
 //
 //	q8_0:  scale of row 0 … scale of row 15 | weights 0 to 3 of row 0 … of row 15 | weights 4 to 7 of row 0 …
 //

@@ -54,7 +54,8 @@ func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
 	}
 }
 
-// addProduct adds the product of the weights q, which share a scale, with the activations in group x from place from on.
+// addProduct adds the product of the weights q, which share a scale, with the activations in group x from place from
+// on.
 func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from int) float32 {
 	sum := int32(0)
 	for j, v := range q {
@@ -103,8 +104,8 @@ func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 	}
 }
 
-// Tile computes c[i·ldc+j] = (row i of x)·(row j of the form's two panels), or adds it to c, for rows activation rows of k
-// elements that are stride words apart, and the first cols rows of weights, at most 32.
+// Tile computes c[i·ldc+j] = (row i of x)·(row j of the form's two panels), or adds it to c, for rows activation rows
+// of k elements that are stride words apart, and the first cols rows of weights, at most 32.
 func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
 	if rows == 0 || cols == 0 {
 		return

@@ -39,6 +39,7 @@ type Format struct {
 	odd, oddAt int  // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
 	each       int  // weights that share a scale: 32 or 16
 	offset     bool // tells whether the format has offsets
+	wide       bool // tells whether the integers may be other than -32 to 31
 
 	// expand sets q to the integers of block b, -128 to 127, and s and m to their scales and offsets.
 	expand func(q []int8, s, m []float32, b []byte)

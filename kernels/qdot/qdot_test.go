@@ -3,7 +3,6 @@ package qdot
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -127,6 +126,23 @@ func TestQuantize(t *testing.T) {
 	})
 }
 
+// TestWidths expands blocks of any bits: what a format says of its integers is what the tiles of AVX2 rely on.
+func TestWidths(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	var q [256]int8
+	var s, m [16]float32
+	for _, f := range Formats() {
+		low, high := int8(0), int8(0)
+		for range 1000 {
+			f.expand(q[:f.Block], s[:], m[:], randomRows(r, f, 1, f.Block))
+			low, high = min(low, slices.Min(q[:f.Block])), max(high, slices.Max(q[:f.Block]))
+		}
+		if wide := low < -32 || high > 31; wide != f.wide {
+			t.Errorf("%s: integers from %d to %d, but wide is %t", f.Name, low, high, f.wide)
+		}
+	}
+}
+
 // product is y as the package comment defines it.
 func product(f *Format, row []byte, x []uint32, k int) float32 {
 	y := float32(0)
@@ -192,9 +208,10 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	for count := range panels + 1 {
 		c := slices.Repeat([]float32{guard}, panels*Rows+1)
 		f.Vec(c, packed[:max(0, (count-1)*next+f.PanelSize(k))], next, count, x, k)
+		expect := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...)
 		for j, v := range c {
-			if w := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...); !same(v, w[j]) {
-				t.Fatalf("Vec of %d panels, %d weights: %g at %d, want %g", count, k, v, j, w[j])
+			if !same(v, expect[j]) {
+				t.Fatalf("Vec of %d panels, %d weights: %g at %d, want %g", count, k, v, j, expect[j])
 			}
 		}
 	}
@@ -219,8 +236,8 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 				f.Tile(c, ldc, form, x, stride, n, cols, k, add)
 				for at, v := range c {
 					if !same(v, expect[at]) {
-						t.Fatal(fmt.Sprintf("Tile of %d rows, %d columns, %d weights, add %t: %g at %d, want %g", n, cols, k,
-							add, v, at, expect[at]))
+						t.Fatalf("Tile of %d rows, %d columns, %d weights, add %t: %g at %d, want %g",
+							n, cols, k, add, v, at, expect[at])
 					}
 				}
 			}

@@ -350,6 +350,7 @@ func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -357,6 +358,7 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -366,6 +368,7 @@ func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -373,6 +376,7 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -382,6 +386,7 @@ func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -389,6 +394,7 @@ func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -398,6 +404,7 @@ func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -405,6 +412,7 @@ func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -414,21 +422,43 @@ func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -436,7 +466,7 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -446,7 +476,7 @@ func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -454,7 +484,7 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -464,7 +494,7 @@ func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -472,7 +502,7 @@ func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -482,7 +512,7 @@ func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -490,7 +520,7 @@ func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -500,22 +530,43 @@ func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -523,6 +574,7 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -532,6 +584,7 @@ func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -539,6 +592,7 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -548,6 +602,7 @@ func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -555,6 +610,7 @@ func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -564,6 +620,7 @@ func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -571,6 +628,7 @@ func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 
 //
@@ -580,16 +638,80 @@ func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 func dotPeak(turns int) {
@@ -608,15 +730,8 @@ func dotPeakAVX2(turns int)
 
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
 func quantizeRow(dst *uint32, x *float32, groups int) {
-	if cpu.Current() == cpu.AVX512 {
-		quantizeRowAVX512(dst, x, groups)
-		return
-	}
 	quantizeRowAVX2(dst, x, groups)
 }
-
-//go:noescape
-func quantizeRowAVX512(dst *uint32, x *float32, groups int)
 
 //go:noescape
 func quantizeRowAVX2(dst *uint32, x *float32, groups int)
@@ -625,15 +740,8 @@ func quantizeRowAVX2(dst *uint32, x *float32, groups int)
 // bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.
 // The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int) {
-	if cpu.Current() == cpu.AVX512 {
-		packPanelAVX512(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
-		return
-	}
 	packPanelAVX2(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
 }
-
-//go:noescape
-func packPanelAVX512(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 //go:noescape
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
@@ -777,7 +885,7 @@ func tileShape() (rows, columns int) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		return 6, 32
 	}
-	return 4, 8
+	return 6, 8
 }
 
 // tile computes a tile in the current tier; see tile32x1.
@@ -820,6 +928,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 6:
 			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tile32x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tile32x2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tile32x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 4:
+			tile32x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 5:
+			tile32x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 6:
+			tile32x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -834,6 +954,10 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 0<<3 + 4:
 		tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 0<<3 + 5:
+		tile32x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 0<<3 + 6:
+		tile32x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 1:
 		tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 2:
@@ -842,6 +966,10 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 1<<3 + 4:
 		tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 1<<3 + 5:
+		tileOffsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 1<<3 + 6:
+		tileOffsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 1:
 		tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 2:
@@ -850,6 +978,22 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 4:
 		tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 2<<3 + 5:
+		tile16x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 2<<3 + 6:
+		tile16x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 1:
+		tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 2:
+		tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 3:
+		tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 4:
+		tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 5:
+		tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 6:
+		tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	default:
 		panic("no such tile")
 	}

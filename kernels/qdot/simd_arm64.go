@@ -153,6 +153,7 @@ func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int)
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -160,6 +161,7 @@ func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -167,6 +169,7 @@ func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -174,6 +177,7 @@ func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -181,7 +185,7 @@ func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -189,7 +193,7 @@ func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -197,7 +201,7 @@ func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -205,7 +209,7 @@ func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -213,6 +217,7 @@ func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -220,6 +225,7 @@ func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -227,6 +233,7 @@ func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -234,6 +241,7 @@ func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -355,6 +363,14 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 2<<3 + 4:
 		tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 1:
+		tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 2:
+		tile32x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 3:
+		tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 3<<3 + 4:
+		tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	default:
 		panic("no such tile")
 	}

@@ -6567,6 +6567,7 @@ part:
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -6670,6 +6671,7 @@ loop:
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -6812,6 +6814,7 @@ loop:
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -6993,6 +6996,7 @@ loop:
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7213,7 +7217,7 @@ loop:
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7325,7 +7329,7 @@ loop:
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7480,7 +7484,7 @@ loop:
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7678,7 +7682,7 @@ loop:
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7919,6 +7923,7 @@ loop:
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8035,6 +8040,7 @@ loop:
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8201,6 +8207,7 @@ loop:
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8417,6 +8424,7 @@ loop:
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8686,6 +8694,7 @@ loop:
 // func dotPeak(turns int)
 TEXT ·dotPeak(SB), NOSPLIT, $0-8
 	MOVD turns+0(FP), R0
+	PCALIGN $64
 loop:
 	WORD $0x4f99e300 // SDOT V0, V24, V25[0] of 4-byte lanes
 	WORD $0x4f99e301 // SDOT V1, V24, V25[0] of 4-byte lanes

@@ -16,6 +16,8 @@ func (f *Format) tileKind() int {
 		return 2
 	case f.offset:
 		return 1
+	case f.wide:
+		return 3
 	}
 	return 0
 }
@@ -27,7 +29,10 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	}
 	most, width := tileShape()
 	kind, n := f.tileKind(), k/f.each*Rows
-	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil)
+	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
+	if f.offset {
+		_ = form.M[2*n-1]
+	}
 	tiles := (rows + most - 1) / most
 	for from := 0; from < k; from += tileDepth {
 		depth := min(tileDepth, k-from)

@@ -2,22 +2,21 @@ package main
 
 import "fmt"
 
-// qdotPack writes the transposition of blocks of 16 rows into a panel. It takes four words of all rows at a time: lane j
-// of vector i is row 4j+i, so a transposition within lanes leaves the rows in order. The last four words may include some
-// that are already done.
+// qdotPack writes the transposition of blocks of 16 rows into a panel. It takes four words of all rows at a time: lane
+// j of vector i is row 4j+i, so a transposition within lanes leaves the rows in order. The last four words may include
+// some that are already done.
 func (s *source) qdotPack() {
 	f := s.declare("packPanel", "panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int",
-		"packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd bytes of all rows, "+
-			"0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows. The words begin toWords bytes "+
-			"after the odd bytes, the next block toNext bytes after the words.")
-	s.qdotPackAMD64(f, avx512)
-	s.qdotPackAMD64(f, avx2)
+		"packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd bytes of "+
+			"all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows. The words "+
+			"begin toWords bytes after the odd bytes, the next block toNext bytes after the words.")
+	s.qdotPackAMD64(f)
 	s.qdotPackARM64(f)
 }
 
-// qdotPackAMD64: rows 4q to 4q+3 are at (base q) + 0, R11, 2·R11, R12.
-func (s *source) qdotPackAMD64(f *function, t *tier) {
-	s.begin(f, t, "A turn of the inner loop reads and writes 256 bytes.")
+// qdotPackAMD64: rows 4q to 4q+3 are at (base q) + 0, R11, 2·R11, R12. Wider vectors are no faster.
+func (s *source) qdotPackAMD64(f *function) {
+	s.begin(f, avx2, "A turn of the inner loop reads and writes 256 bytes.")
 	bases := []string{"SI", "R8", "R9", "R10"}
 	place := func(row int) string {
 		return fmt.Sprintf("(%s)%s", bases[row/4], []string{"", "(R11*1)", "(R11*2)", "(R12*1)"}[row%4])
@@ -60,25 +59,17 @@ func (s *source) qdotPackAMD64(f *function, t *tier) {
 	s.p("MOVQ $4, R14")
 	s.place("loop")
 	move("ADDQ AX")
-	n := &network{source: s, vec: map[*tier]string{avx512: "Z", avx2: "Y"}[t]}
-	lanes := t.bytes / 16
-	for half := range 4 / lanes { // with AVX2 two halves of the rows
+	n := &network{source: s, vec: "Y"}
+	for half := range 2 { // of the rows
 		n.free = []int{4, 5, 6, 7}
 		at := []int{0, 1, 2, 3}
 		for i := range at {
-			row := func(j int) string { return place(4*(lanes*half+j) + i) }
-			s.p("VMOVDQU %s, X%d", row(0), i)
-			for j := 1; j < lanes; j++ {
-				if t == avx512 {
-					s.p("VINSERTI32X4 $%d, %s, Z%d, Z%d", j, row(j), i, i)
-				} else {
-					s.p("VINSERTI128 $%d, %s, Y%d, Y%d", j, row(j), i, i)
-				}
-			}
+			s.p("VMOVDQU %s, X%d", place(8*half+i), i)
+			s.p("VINSERTI128 $1, %s, Y%d, Y%d", place(8*half+4+i), i, i)
 		}
 		n.lanes(at)
 		for i, r := range at {
-			s.p("VMOVUPS %s%d, %d(DI)", n.vec, r, 64*columnOf(i)+t.bytes*half)
+			s.p("VMOVUPS Y%d, %d(DI)", r, 64*columnOf(i)+32*half)
 		}
 	}
 	// On by four words, or by fewer if that many are left.

@@ -6,8 +6,7 @@ import "math"
 func (s *source) qdotQuantize() {
 	f := s.declare("quantizeRow", "dst *uint32, x *float32, groups int",
 		"quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.")
-	s.qdotQuantizeAMD64(f, avx512)
-	s.qdotQuantizeAMD64(f, avx2)
+	s.qdotQuantizeAMD64(f)
 	s.qdotQuantizeARM64(f)
 }
 
@@ -16,38 +15,26 @@ const infinity = 0x7F800000
 // smallestBits is 2⁻¹⁰⁰: a group below counts as zeros.
 var smallestBits = math.Float32bits(0x1p-100)
 
-// qdotQuantizeAMD64: X15 is 127.
-func (s *source) qdotQuantizeAMD64(f *function, t *tier) {
-	s.begin(f, t, "A turn reads 128 bytes and writes 52.")
-	vec, count := "Z", 2
-	if t == avx2 {
-		vec, count = "Y", 4
-	}
+// qdotQuantizeAMD64: X15 is 127. Wider vectors are no faster.
+func (s *source) qdotQuantizeAMD64(f *function) {
+	s.begin(f, avx2, "A turn reads 128 bytes and writes 52.")
 	s.p("MOVQ %s, DI", s.args["dst"])
 	s.p("MOVQ %s, SI", s.args["x"])
 	s.p("MOVQ %s, CX", s.args["groups"])
 	s.p("VMOVSS consts<>+%d(SB), X15", s.constant(uint64(math.Float32bits(127)), 4))
-	s.p("VMOVUPS consts<>+%d(SB), %s14", s.constant(0x7FFFFFFF, 4), vec)
+	s.p("VMOVUPS consts<>+%d(SB), Y14", s.constant(0x7FFFFFFF, 4))
 	s.p("VMOVUPS consts<>+%d(SB), Y13", s.constant(0x80808080, 4))
 	s.p("VPXOR Y12, Y12, Y12")
-	if t == avx2 {
-		s.p("MOVQ $0x0703060205010400, AX")
-		s.p("MOVQ AX, X11")
-		s.p("VPMOVZXBD X11, Y11")
-	}
+	s.p("MOVQ $0x0703060205010400, AX") // the order of what packing leaves
+	s.p("MOVQ AX, X11")
+	s.p("VPMOVZXBD X11, Y11")
 	s.place("loop")
-	for i := range count {
-		s.p("VMOVUPS %d(SI), %s%d", i*t.bytes, vec, i)
+	for i := range 4 {
+		s.p("VMOVUPS %d(SI), Y%d", 32*i, i)
+		s.p("VPAND Y14, Y%d, Y%d", i, 4+i)
 	}
-	for i := range count { // magnitudes
-		s.p("%s %s14, %s%d, %s%d", map[*tier]string{avx512: "VPANDD", avx2: "VPAND"}[t], vec, vec, i, vec, 4+i)
-	}
-	s.p("VPMAXUD %s5, %s4, %s4", vec, vec, vec)
-	if t == avx512 {
-		s.p("VEXTRACTI64X4 $1, Z4, Y5")
-	} else {
-		s.p("VPMAXUD Y7, Y6, Y5")
-	}
+	s.p("VPMAXUD Y5, Y4, Y4")
+	s.p("VPMAXUD Y7, Y6, Y5")
 	s.p("VPMAXUD Y5, Y4, Y4")
 	s.p("VEXTRACTI128 $1, Y4, X5")
 	s.p("VPMAXUD X5, X4, X4")
@@ -61,21 +48,15 @@ func (s *source) qdotQuantizeAMD64(f *function, t *tier) {
 	s.p("JCC rare")
 	s.p("VDIVSS X4, X15, X5")
 	s.p("VDIVSS X15, X4, X4")
-	s.p("VBROADCASTSS X5, %s5", vec)
-	for i := range count {
-		s.p("VMULPS %s5, %s%d, %s%d", vec, vec, i, vec, i)
-		s.p("VCVTPS2DQ %s%d, %s%d", vec, i, vec, i)
+	s.p("VBROADCASTSS X5, Y5")
+	for i := range 4 {
+		s.p("VMULPS Y5, Y%d, Y%d", i, i)
+		s.p("VCVTPS2DQ Y%d, Y%d", i, i)
 	}
-	if t == avx512 {
-		s.p("VPMOVDB Z0, X0")
-		s.p("VPMOVDB Z1, X1")
-		s.p("VINSERTI128 $1, X1, Y0, Y0")
-	} else {
-		s.p("VPACKSSDW Y1, Y0, Y0")
-		s.p("VPACKSSDW Y3, Y2, Y2")
-		s.p("VPACKSSWB Y2, Y0, Y0")
-		s.p("VPERMD Y0, Y11, Y0")
-	}
+	s.p("VPACKSSDW Y1, Y0, Y0")
+	s.p("VPACKSSDW Y3, Y2, Y2")
+	s.p("VPACKSSWB Y2, Y0, Y0")
+	s.p("VPERMD Y0, Y11, Y0")
 	s.p("VMOVDQU Y0, (DI)")
 	s.p("VPXOR Y13, Y0, Y0") // sums of bytes are without sign: 128 more each
 	s.p("VPSADBW Y12, Y0, Y0")

@@ -10,14 +10,16 @@ type tileForm struct {
 	name   string
 	each   int // weights that share a scale
 	offset bool
+	wide   bool // weights may have 8 bits, not 6: of concern to AVX2
 	doc    string
 }
 
 // tileForms are in the order of their numbers in package qdot.
 var tileForms = []tileForm{
-	{"tile32", 32, false, "a scale for 32 weights"},
-	{"tileOffset", 32, true, "a scale and an offset for 32 weights"},
-	{"tile16", 16, false, "a scale for 16 weights"},
+	{"tile32", 32, false, false, "a scale for 32 weights"},
+	{"tileOffset", 32, true, false, "a scale and an offset for 32 weights"},
+	{"tile16", 16, false, false, "a scale for 16 weights"},
+	{"tileWide", 32, false, true, "a scale for 32 weights"},
 }
 
 // sumAt is where a record has the negative sum of the i-th weights that share a scale.
@@ -30,7 +32,7 @@ func (f *tileForm) sumAt(i int) int {
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
 var (
-	qdotRows    = map[*tier]int{avx512: 6, avx2: 4, neon: 4}
+	qdotRows    = map[*tier]int{avx512: 6, avx2: 6, neon: 4}
 	qdotColumns = map[*tier]int{avx512: 32, avx2: 8, neon: 8}
 )
 
@@ -44,23 +46,31 @@ func (s *source) qdotTiles() {
 	for number, form := range tileForms {
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
-			f := s.declare(name, list, fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows "+
-				"of x, ldx words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.", name, rows, form.doc))
+			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
+				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
+				"beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.",
+				name, rows, form.doc)
+			if !form.wide {
+				doc += " With AVX2 the weights must be -32 to 31."
+			}
+			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range tiers {
 				if rows > qdotRows[t] {
 					continue
 				}
-				switch t {
-				case avx512:
+				kernel := name
+				switch {
+				case form.wide && t != avx2:
+					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
+				case t == avx512:
 					s.qdotTile512(f, form, rows)
-				case avx2:
+				case t == avx2:
 					s.qdotTile256(f, form, rows)
-				case neon:
+				case t == neon:
 					s.qdotTileARM64(f, form, rows)
 				}
-				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, name, t.suffix, args)
+				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, t.suffix, args)
 			}
 		}
 	}
@@ -75,17 +85,17 @@ func (s *source) qdotTiles() {
 	s.extra["amd64"] += fmt.Sprintf(text, fmt.Sprintf(has, shape(avx512))+shape(avx2),
 		fmt.Sprintf(has, choose(avx512)+"return\n")+choose(avx2))
 	s.extra["arm64"] += fmt.Sprintf(text, shape(neon), choose(neon))
-	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n\nfunc tile(kind, rows int, %s) { %s }\n",
-		noAssembly, list, noAssembly)
+	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n"+
+		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
 }
 
 // qdotTile512: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. 12 sums of floats, 12 of integers, in the order of
 // rows, are in the lowest registers.
 func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	const panels = 2
-	s.begin(f, avx512, fmt.Sprintf("A turn reads 32 weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 to Z%d, "+
-		"integers in Z%d to Z%d, weights in Z24 and Z25.", panels*32*16, rows*recordBytes, rows*panels-1, rows*panels,
-		2*rows*panels-1))
+	s.begin(f, avx512, fmt.Sprintf("A turn reads 32 weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 "+
+		"to Z%d, integers in Z%d to Z%d, weights in Z24 and Z25.",
+		panels*32*16, rows*recordBytes, rows*panels-1, rows*panels, 2*rows*panels-1))
 	sum := func(i, p int) int { return i*panels + p }
 	acc := func(i, p int) int { return rows*panels + i*panels + p }
 	turn := 0
@@ -131,6 +141,7 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 		s.p("LEAQ (R11)(R11*2), R8")
 		s.p("ADDQ SI, R8")
 	}
+	s.p("PCALIGN $64")
 	s.place("loop")
 	for part := range 32 / form.each {
 		for i := range rows { // 128 was added to the weights
@@ -186,209 +197,13 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	s.p("RET")
 }
 
-// qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. The product of bytes needs one factor without sign: the
-// magnitudes of the weights, whose signs go to the activations.
-func (s *source) qdotTile256(f *function, form tileForm, rows int) {
-	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
-		"integers in Y%d to Y%d, weights in Y12, their magnitudes in Y13, ones in Y15.", 32*8, rows*recordBytes, rows-1,
-		rows, 2*rows-1))
-	const weights, magnitudes, scratch, ones = 12, 13, 14, 15
-	place := func(i, offset int) string {
-		return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
-	}
-	eachC := func(write func(at string, i int)) {
-		s.p("MOVQ %s, AX", s.args["c"])
-		s.p("MOVQ %s, BX", s.args["ldc"])
-		s.p("SHLQ $2, BX")
-		for i := range rows {
-			write("(AX)", i)
-			if i+1 < rows {
-				s.p("ADDQ BX, AX")
-			}
-		}
-	}
-	s.p("CMPB %s, $0", s.args["add"])
-	s.p("JEQ zero")
-	eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, i) })
-	s.p("JMP start")
-	s.place("zero")
-	for i := range rows {
-		s.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
-	}
-	s.place("start")
-	s.p("MOVQ %s, CX", s.args["groups"])
-	s.p("MOVQ %s, DI", s.args["w"])
-	s.p("MOVQ %s, DX", s.args["s"])
-	if form.offset {
-		s.p("MOVQ %s, R12", s.args["m"])
-	}
-	s.p("MOVQ %s, SI", s.args["x"])
-	s.p("MOVQ %s, R11", s.args["ldx"])
-	s.p("SHLQ $2, R11")
-	if rows > 3 {
-		s.p("LEAQ (R11)(R11*2), R8")
-		s.p("ADDQ SI, R8")
-	}
-	s.p("VMOVDQU consts<>+%d(SB), Y%d", s.constant(0x00010001, 4), ones)
-	s.place("loop")
-	for part := range 32 / form.each {
-		first := part * form.each / 4
-		for word := first; word < first+form.each/4; word++ {
-			s.p("VMOVDQU %d(DI), Y%d", word*64, weights)
-			s.p("VPXOR consts<>+%d(SB), Y%d, Y%d", s.constant(0x80808080, 4), weights, weights)
-			s.p("VPABSB Y%d, Y%d", weights, magnitudes)
-			for i := range rows {
-				a := rows + i
-				s.p("VPBROADCASTD %s, Y%d", place(i, 4*word), scratch)
-				s.p("VPSIGNB Y%d, Y%d, Y%d", weights, scratch, scratch)
-				s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch, magnitudes, scratch)
-				if word == first {
-					s.p("VPMADDWD Y%d, Y%d, Y%d", ones, scratch, a)
-					continue
-				}
-				s.p("VPMADDWD Y%d, Y%d, Y%d", ones, scratch, scratch)
-				s.p("VPADDD Y%d, Y%d, Y%d", scratch, a, a)
-			}
-		}
-		s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
-		for i := range rows {
-			a := rows + i
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-			s.p("VCVTDQ2PS Y%d, Y%d", a, a)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
-			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
-		}
-	}
-	if form.offset {
-		s.p("VMOVUPS (R12), Y%d", weights)
-		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScaledSum), scratch)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-			s.p("VADDPS Y%d, Y%d, Y%d", scratch, i, i)
-		}
-		s.p("ADDQ $64, R12")
-	}
-	s.p("ADDQ $%d, DI", 32*16)
-	s.p("ADDQ $%d, DX", 64*32/form.each)
-	s.p("ADDQ $%d, SI", recordBytes)
-	if rows > 3 {
-		s.p("ADDQ $%d, R8", recordBytes)
-	}
-	s.p("DECQ CX")
-	s.p("JNE loop")
-	eachC(func(at string, i int) { s.p("VMOVUPS Y%d, %s", i, at) })
-	s.p("VZEROUPPER")
-	s.p("RET")
-}
-
-// qdotTileARM64: rows of x are at R1 to R4. Of eight columns, v is the vector of the first or of the last four.
-func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
-	s.begin(f, neon, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest %d "+
-		"registers, then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.",
-		32*8, rows*recordBytes, 2*rows))
-	sum := func(i, v int) int { return 2*i + v }
-	acc := func(i, v int) int { return 2*rows + 2*i + v }
-	const weights, scratch, activations, sign = 16, 18, 20, 31
-	eachC := func(write func(at string, r int)) {
-		s.p("MOVD %s, R5", s.args["c"])
-		s.p("MOVD %s, R6", s.args["ldc"])
-		s.p("LSL $2, R6")
-		for i := range rows {
-			for v := range 2 {
-				write(fmt.Sprintf("%d(R5)", 16*v), sum(i, v))
-			}
-			if i+1 < rows {
-				s.p("ADD R6, R5")
-			}
-		}
-	}
-	s.p("MOVBU %s, R0", s.args["add"])
-	s.p("CBZ R0, zero")
-	eachC(func(at string, r int) { s.p("FMOVQ %s, F%d", at, r) })
-	s.p("JMP start")
-	s.place("zero")
-	for r := range 2 * rows {
-		s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
-	}
-	s.place("start")
-	s.p("MOVD %s, R0", s.args["groups"])
-	s.p("MOVD %s, R7", s.args["w"])
-	s.p("MOVD %s, R8", s.args["s"])
-	if form.offset {
-		s.p("MOVD %s, R9", s.args["m"])
-	}
-	s.p("MOVD %s, R1", s.args["x"])
-	s.p("MOVD %s, R5", s.args["ldx"])
-	s.p("LSL $2, R5")
-	for i := 1; i < rows; i++ {
-		s.p("ADD R5, R%d, R%d", i, i+1)
-	}
-	s.p("VMOVI $0x80, V%d.B16", sign)
-	s.place("loop")
-	for part := range 32 / form.each {
-		for r := acc(0, 0); r < acc(rows, 0); r++ {
-			s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
-		}
-		for word := part * form.each / 4; word < (part+1)*form.each/4; word++ {
-			if word%4 == 0 {
-				for i := range rows {
-					s.p("FMOVQ %d(R%d), F%d", 4*word, 1+i, activations+i)
-				}
-			}
-			for v := range 2 {
-				s.p("FMOVQ %d(R7), F%d", 64*word+16*v, weights+v)
-				s.p("VEOR V%d.B16, V%d.B16, V%d.B16", sign, weights+v, weights+v)
-			}
-			for i := range rows {
-				for v := range 2 {
-					s.element("sdot", acc(i, v), weights+v, activations+i, word%4)
-				}
-			}
-		}
-		for v := range 2 {
-			s.p("FMOVQ %d(R8), F%d", 64*part+16*v, weights+v)
-		}
-		for i := range rows {
-			s.p("FMOVD %d(R%d), F%d", recordScale, 1+i, activations+i)
-			for v := range 2 {
-				a := acc(i, v)
-				s.element("mul", scratch, weights+v, activations+i, 0)
-				s.word("toFloat", 4, a, a, 0)
-				s.word("mul", 4, a, a, scratch)
-				s.word("add", 4, sum(i, v), sum(i, v), a)
-			}
-		}
-	}
-	if form.offset {
-		for v := range 2 {
-			s.p("FMOVQ %d(R9), F%d", 16*v, weights+v)
-		}
-		for i := range rows {
-			for v := range 2 {
-				s.element("mul", scratch, weights+v, activations+i, 1)
-				s.word("add", 4, sum(i, v), sum(i, v), scratch)
-			}
-		}
-		s.p("ADD $64, R9")
-	}
-	s.p("ADD $%d, R7", 32*16)
-	s.p("ADD $%d, R8", 64*32/form.each)
-	for i := range rows {
-		s.p("ADD $%d, R%d", recordBytes, 1+i)
-	}
-	s.p("SUBS $1, R0")
-	s.p("BNE loop")
-	eachC(func(at string, r int) { s.p("FMOVQ F%d, %s", r, at) })
-	s.p("RET")
-}
-
 // qdotPeak writes what no product can be faster than: the dots of a tile, of registers.
 func (s *source) qdotPeak() {
 	f := s.declare("dotPeak", "turns int",
 		"dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.")
 	s.begin(f, avx512, "VPDPBUSD: 12·128 operations a turn.")
 	s.p("MOVQ %s, CX", s.args["turns"])
+	s.p("PCALIGN $64")
 	s.place("loop")
 	for i := range 12 {
 		s.p("VPDPBUSD Z24, Z25, Z%d", i)
@@ -399,6 +214,7 @@ func (s *source) qdotPeak() {
 	s.p("RET")
 	s.begin(f, avx2, "VPMADDUBSW, VPMADDWD and VPADDD: 12·64 operations a turn.")
 	s.p("MOVQ %s, CX", s.args["turns"])
+	s.p("PCALIGN $64")
 	s.place("loop")
 	for i := range 12 {
 		s.p("VPMADDUBSW Y13, Y14, Y12")
@@ -411,6 +227,7 @@ func (s *source) qdotPeak() {
 	s.p("RET")
 	s.begin(f, neon, fmt.Sprintf("SDOT: %d operations a turn.", 12*32))
 	s.p("MOVD %s, R0", s.args["turns"])
+	s.p("PCALIGN $64")
 	s.place("loop")
 	for i := range 12 {
 		s.element("sdot", i, 24, 25, 0)

@@ -1,0 +1,104 @@
+package main
+
+import "fmt"
+
+// qdotTileARM64: rows of x are at R1 to R4. Of eight columns, v is the vector of the first or of the last four.
+func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
+	s.begin(f, neon, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest "+
+		"%d registers, then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in "+
+		"V31.", 32*8, rows*recordBytes, 2*rows))
+	sum := func(i, v int) int { return 2*i + v }
+	acc := func(i, v int) int { return 2*rows + 2*i + v }
+	const weights, scratch, activations, sign = 16, 18, 20, 31
+	eachC := func(write func(at string, r int)) {
+		s.p("MOVD %s, R5", s.args["c"])
+		s.p("MOVD %s, R6", s.args["ldc"])
+		s.p("LSL $2, R6")
+		for i := range rows {
+			for v := range 2 {
+				write(fmt.Sprintf("%d(R5)", 16*v), sum(i, v))
+			}
+			if i+1 < rows {
+				s.p("ADD R6, R5")
+			}
+		}
+	}
+	s.p("MOVBU %s, R0", s.args["add"])
+	s.p("CBZ R0, zero")
+	eachC(func(at string, r int) { s.p("FMOVQ %s, F%d", at, r) })
+	s.p("JMP start")
+	s.place("zero")
+	for r := range 2 * rows {
+		s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
+	}
+	s.place("start")
+	s.p("MOVD %s, R0", s.args["groups"])
+	s.p("MOVD %s, R7", s.args["w"])
+	s.p("MOVD %s, R8", s.args["s"])
+	if form.offset {
+		s.p("MOVD %s, R9", s.args["m"])
+	}
+	s.p("MOVD %s, R1", s.args["x"])
+	s.p("MOVD %s, R5", s.args["ldx"])
+	s.p("LSL $2, R5")
+	for i := 1; i < rows; i++ {
+		s.p("ADD R5, R%d, R%d", i, i+1)
+	}
+	s.p("VMOVI $0x80, V%d.B16", sign)
+	s.place("loop")
+	for part := range 32 / form.each {
+		for r := acc(0, 0); r < acc(rows, 0); r++ {
+			s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
+		}
+		for word := part * form.each / 4; word < (part+1)*form.each/4; word++ {
+			if word%4 == 0 {
+				for i := range rows {
+					s.p("FMOVQ %d(R%d), F%d", 4*word, 1+i, activations+i)
+				}
+			}
+			for v := range 2 {
+				s.p("FMOVQ %d(R7), F%d", 64*word+16*v, weights+v)
+				s.p("VEOR V%d.B16, V%d.B16, V%d.B16", sign, weights+v, weights+v)
+			}
+			for i := range rows {
+				for v := range 2 {
+					s.element("sdot", acc(i, v), weights+v, activations+i, word%4)
+				}
+			}
+		}
+		for v := range 2 {
+			s.p("FMOVQ %d(R8), F%d", 64*part+16*v, weights+v)
+		}
+		for i := range rows {
+			s.p("FMOVD %d(R%d), F%d", recordScale, 1+i, activations+i)
+			for v := range 2 {
+				a := acc(i, v)
+				s.element("mul", scratch, weights+v, activations+i, 0)
+				s.word("toFloat", 4, a, a, 0)
+				s.word("mul", 4, a, a, scratch)
+				s.word("add", 4, sum(i, v), sum(i, v), a)
+			}
+		}
+	}
+	if form.offset {
+		for v := range 2 {
+			s.p("FMOVQ %d(R9), F%d", 16*v, weights+v)
+		}
+		for i := range rows {
+			for v := range 2 {
+				s.element("mul", scratch, weights+v, activations+i, 1)
+				s.word("add", 4, sum(i, v), sum(i, v), scratch)
+			}
+		}
+		s.p("ADD $64, R9")
+	}
+	s.p("ADD $%d, R7", 32*16)
+	s.p("ADD $%d, R8", 64*32/form.each)
+	for i := range rows {
+		s.p("ADD $%d, R%d", recordBytes, 1+i)
+	}
+	s.p("SUBS $1, R0")
+	s.p("BNE loop")
+	eachC(func(at string, r int) { s.p("FMOVQ F%d, %s", r, at) })
+	s.p("RET")
+}
