@@ -12,14 +12,14 @@ import (
 	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
-// A weight in panels has the elements of 16 rows interleaved, as products read them: blocks as package qdot says, numbers
-// of 16 bits as package gemm does. As few operations take it as take quantized tensors; its strides count elements as if
-// it were not in panels.
+// A weight in panels has the elements of 16 rows interleaved, as products read them: blocks as package qdot says,
+// numbers of 16 bits as package gemm does. As few operations take it as take quantized tensors; its strides count
+// elements as if it were not in panels.
 
 // Pack is the weight x in panels, so that dot, dots and linear read it at the speed of memory: x is quantized, f16 or
 // bf16. row is the number of elements that are contracted, those along the last axes. The result is shared, like any
-// weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself if
-// x has a format whose products are not computed in integers.
+// weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself
+// if x has a format whose products are not computed in integers.
 //
 // A product of f32 numbers with a weight of 16 bits in panels is that with the weight as f32; without panels the dtypes
 // would have to agree.

@@ -22,8 +22,8 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+wholeBlocks(p.k, f), c.c.param(w)+".dequantize()")
 	}
 	if w.panels > 0 && w.panels%p.k != 0 {
-		c.Fail(fmt.Sprintf("%s lies in panels of rows of %d elements, want rows of %d along %s", c.Describe(w), w.panels,
-			p.k, quoted(con.Sum.Names())), "")
+		c.Fail(fmt.Sprintf("%s lies in panels of rows of %d elements, want rows of %d along %s", c.Describe(w),
+			w.panels, p.k, quoted(con.Sum.Names())), "")
 	}
 	p.rowAt = rowsOf(w, con.Batch.Append(con.B))
 	order := con.Batch.Append(con.A).Append(con.Sum)
@@ -178,8 +178,8 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 		}
 		for i := 0; i < p.m; i += tileRows {
 			p.c.Pause()
-			p.q.Tile(y[i*p.n:], p.n, form, x[i*p.words+from/qdot.Group*qdot.Record:], p.words, min(tileRows, p.m-i), cols,
-				k, from > 0)
+			a := x[i*p.words+from/qdot.Group*qdot.Record:]
+			p.q.Tile(y[i*p.n:], p.n, form, a, p.words, min(tileRows, p.m-i), cols, k, from > 0)
 		}
 	}
 }
@@ -187,8 +187,8 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 // tileRows is how many rows of activations are multiplied between two looks at whether to stop.
 const tileRows = 96
 
-// panels is count panels of w as they lie, of which the first has the rows from j on of a batch and the next begin at j +
-// step and so on; false if they do not lie in panels.
+// panels is count panels of w as they lie, of which the first has the rows from j on of a batch and the next begin at
+// j + step and so on; false if they do not lie in panels.
 func (p *blockProduct) panels(batch, j, step, count int) (bytes []byte, next int, ok bool) {
 	if p.w.panels != p.k {
 		return nil, 0, false

@@ -127,7 +127,8 @@ func TestPackedHalf(t *testing.T) {
 		w = m.Tensor(dt, "expert=3 out=7 in=20")
 		packed := m.Env.Pack(w, 20)
 		sameBits(t, "experts across panels", x.Dot(packed, "in"), x.Dot(w.Cast(dtype.F32), "in"))
-		if err := failed(func() { packed.ReLU() }); err == nil || !strings.Contains(err.Error(), "packed for products") {
+		err := failed(func() { packed.ReLU() })
+		if err == nil || !strings.Contains(err.Error(), "packed for products") {
 			t.Errorf("relu of a packed weight: %v", err)
 		}
 		if err := failed(func() { x.Dot(w, "in") }); err == nil { // after the plan of the packed one

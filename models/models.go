@@ -70,8 +70,8 @@ func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weig
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
 // rows and columns may be spread over several axes: a matrix of 64 rows can be given as head=8,
 // head_dim=8. Matrices that are quantized or of 16 bits keep their format and lie in panels, for products along their
-// last axes, if there are such products for the format; vectors of 16 bits become f32. The tensor is shared and lives as
-// long as it can be reached.
+// last axes, if there are such products for the format; vectors of 16 bits become f32. The tensor is shared and lives
+// as long as it can be reached.
 func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tensor, error) {
 	t, ok := w.File.Tensor(name)
 	if !ok {
