@@ -2,6 +2,7 @@
 // table for docs/benchmarks.md: milliseconds of one call (median and least) and the ratio of the medians.
 //
 //	go run ./examples/bench [-threads 1,2] [-rounds 15] [-python python3] [name...]
+//	go run ./examples/bench -formats [-peers command,command] [format...]
 //
 // The peer is torch_ops.py, run by an interpreter that has PyTorch; OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are taken
 // out of its environment, because they halve its speed on processors they do not name. Without PyTorch only
@@ -30,35 +31,48 @@ func main() {
 	threads := flag.String("threads", "1,2", "numbers of threads, by commas")
 	rounds := flag.Int("rounds", 15, "turns of each side")
 	python := flag.String("python", "python3", "an interpreter that has PyTorch")
+	products := flag.Bool("formats", false, "time products with weights in all formats instead")
+	peers := flag.String("peers", "", "with -formats, commands to compare with, by commas; see formats.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *threads, *rounds, *python, flag.Args()); err != nil {
+	err := run(ctx, *threads, func(n int) error {
+		if *products {
+			return formats(ctx, n, *rounds, strings.FieldsFunc(*peers, func(r rune) bool { return r == ',' }), flag.Args())
+		}
+		return operations(ctx, n, *rounds, *python, flag.Args())
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, threads string, rounds int, python string, only []string) error {
+// run calls one with each number of threads.
+func run(ctx context.Context, threads string, one func(n int) error) error {
 	for _, text := range strings.Split(threads, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return fmt.Errorf("-threads: got %q, want numbers from 1 on", text)
 		}
-		machine(n)
-		peer, err := startPeer(ctx, python, text)
-		if err != nil {
-			fmt.Printf("no peer: %v\n\n", err)
-		} else {
-			fmt.Printf("peer: %s\n\n", peer.version)
-		}
-		err = compare(ctx, n, rounds, peer, only)
-		peer.close()
-		if err != nil {
+		if err := one(n); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
+}
+
+// operations compares those of ops.star with PyTorch's.
+func operations(ctx context.Context, threads, rounds int, python string, only []string) error {
+	machine(threads)
+	peer, err := startPeer(exec.CommandContext(ctx, python, "examples/bench/torch_ops.py"), strconv.Itoa(threads))
+	if err != nil {
+		fmt.Printf("no peer: %v\n\n", err)
+	} else {
+		fmt.Printf("peer: %s\n\n", peer.version)
+	}
+	defer peer.close()
+	return compare(ctx, threads, rounds, peer, only)
 }
 
 // compare prints the table for one number of threads.
@@ -85,7 +99,7 @@ func compare(ctx context.Context, threads, rounds int, peer *peer, only []string
 		if err := peer.ask("prepare "+name, nil); err != nil {
 			return err
 		}
-		a, b, err := alternate(rounds, func(n int) (s float64, err error) {
+		times, err := alternate(rounds, func(n int) (s float64, err error) {
 			begin := time.Now()
 			err = ours.Call(ctx, "run", nil, n)
 			return time.Since(begin).Seconds(), err
@@ -96,6 +110,7 @@ func compare(ctx context.Context, threads, rounds int, peer *peer, only []string
 		if err != nil {
 			return err
 		}
+		a, b := times[0], times[1]
 		ratio := median(b) / median(a)
 		logs = append(logs, math.Log(ratio))
 		fmt.Printf("| %s | %.3f (%.3f) | %.3f (%.3f) | %.2f |\n", name,
@@ -110,16 +125,16 @@ func compare(ctx context.Context, threads, rounds int, peer *peer, only []string
 }
 
 // alternate gives each side its turns, of about 30 ms, and returns the seconds of one call in each.
-func alternate(rounds int, sides ...func(n int) (float64, error)) (a, b []float64, err error) {
-	times := [2][]float64{}
-	repeats := [2]int{}
+func alternate(rounds int, sides ...func(n int) (float64, error)) ([][]float64, error) {
+	times := make([][]float64, len(sides))
+	repeats := make([]int, len(sides))
 	for i, side := range sides {
 		if _, err := side(2); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		s, err := side(3)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		repeats[i] = int(min(max(0.03/max(s/3, 1e-9), 1), 10000))
 	}
@@ -127,13 +142,13 @@ func alternate(rounds int, sides ...func(n int) (float64, error)) (a, b []float6
 		for i, side := range sides {
 			s, err := side(repeats[i])
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			times[i] = append(times[i], s/float64(repeats[i]))
 			time.Sleep(40 * time.Millisecond) // until the workers of this side rest
 		}
 	}
-	return times[0], times[1], nil
+	return times, nil
 }
 
 func median(x []float64) float64 {
@@ -141,7 +156,7 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// peer is a running torch_ops.py. A nil peer answers every question with nothing.
+// peer is a running program of the other side, such as torch_ops.py. A nil peer answers every question with nothing.
 type peer struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -149,8 +164,9 @@ type peer struct {
 	version string
 }
 
-func startPeer(ctx context.Context, python, threads string) (*peer, error) {
-	p := &peer{cmd: exec.CommandContext(ctx, python, "examples/bench/torch_ops.py")}
+// startPeer starts a command that answers lines, the first one unasked: its version.
+func startPeer(cmd *exec.Cmd, threads string) (*peer, error) {
+	p := &peer{cmd: cmd}
 	p.cmd.Stderr = os.Stderr
 	for _, pair := range p.cmd.Environ() {
 		if !strings.HasPrefix(pair, "OPENBLAS_") {
@@ -172,7 +188,7 @@ func startPeer(ctx context.Context, python, threads string) (*peer, error) {
 	}
 	p.out = bufio.NewScanner(out)
 	if !p.out.Scan() {
-		return nil, fmt.Errorf("%s says nothing: %w", python, p.cmd.Wait())
+		return nil, fmt.Errorf("%s says nothing: %w", cmd.Path, p.cmd.Wait())
 	}
 	p.version = p.out.Text()
 	return p, nil
@@ -186,18 +202,24 @@ func (p *peer) ask(command string, to *float64) (err error) {
 		}
 		return nil
 	}
+	text, err := p.line(command)
+	if err == nil && to != nil {
+		*to, err = strconv.ParseFloat(text, 64)
+	}
+	return err
+}
+
+// line sends a command and returns what it is answered with.
+func (p *peer) line(command string) (string, error) {
 	p.signal("-CONT")
 	defer p.signal("-STOP")
 	if _, err := fmt.Fprintln(p.in, command); err != nil {
-		return err
+		return "", err
 	}
 	if !p.out.Scan() {
-		return fmt.Errorf("the peer ended at %q", command)
+		return "", fmt.Errorf("the peer ended at %q", command)
 	}
-	if to != nil {
-		*to, err = strconv.ParseFloat(p.out.Text(), 64)
-	}
-	return err
+	return p.out.Text(), nil
 }
 
 // signal stops and continues the peer: its workers spin for a while after their work, on the processors that the
