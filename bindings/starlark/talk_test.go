@@ -237,21 +237,26 @@ k.free()
 	}
 }
 
-// perplexities are of the five texts of the reference, as llama.cpp has them (see models/testdata/SOURCE.md).
-func TestPerplexity(t *testing.T) {
+// referenceTexts is the five texts whose log-probabilities llama.cpp gave (see models/testdata/SOURCE.md).
+func referenceTexts(t *testing.T) *star.List {
+	t.Helper()
 	var ref struct {
 		Texts []struct {
 			Text string `json:"text"`
-			IDs  []int  `json:"ids"`
 		}
 	}
 	readJSON(t, "../../models/testdata/stories260K.nll.json", &ref)
-	it := talking(t, Config{Stdout: io.Discard, Stderr: io.Discard})
 	var texts []star.Value
 	for _, text := range ref.Texts {
 		texts = append(texts, star.String(text.Text))
 	}
-	it.Predeclare("texts", star.NewList(texts))
+	return star.NewList(texts)
+}
+
+// TestPerplexity is that of the reference's texts, as llama.cpp has it in six formats.
+func TestPerplexity(t *testing.T) {
+	it := talking(t, Config{Stdout: io.Discard, Stderr: io.Discard})
+	it.Predeclare("texts", referenceTexts(t))
 	dir := t.TempDir()
 	it.Predeclare("folder", star.String(dir))
 	for recipe, want := range map[string]float64{"f32": 3.5482, "f16": 3.5484, "q8_0": 3.5532, "q4_k_m": 3.6066,
@@ -270,9 +275,10 @@ func TestPerplexity(t *testing.T) {
 	}
 }
 
-// TestPerplexityChunks is llama-perplexity's way, by hand.
+// TestPerplexityChunks is llama-perplexity's way, by hand and as that has it (see testdata/SOURCE.md).
 func TestPerplexityChunks(t *testing.T) {
 	it := talking(t, Config{Stdout: io.Discard, Stderr: io.Discard})
+	it.Predeclare("texts", referenceTexts(t))
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 text = "".join(["Once upon a time there was a girl. "] * 9)
 ids = m.tokenize(text)
@@ -301,6 +307,13 @@ d = m.perplexity(text, chunk=20, details=True)
 equal((d.tokens, d.chunks), (9 * len(chunks), len(chunks)))
 near(d.perplexity, e(halves))
 near(m.perplexity([text, text], chunk=20), e(halves))
+
+# What llama-perplexity gives for the first five texts and the beginning of another.
+text = "\n".join(texts + [read_text("../../examples/data/shakespeare.txt")[:8000]])
+for chunk, want, spread in ((128, 31.7658, 1.74943), (512, 35.2452, 1.94734)):
+    d = m.perplexity(text, chunk=chunk, details=True)
+    if abs(d.perplexity - want) > 1e-4 or abs(d.error - spread) > 1e-5:
+        fail(d)
 
 def refused(want, *args, **kwargs):
     equal(catch(m.perplexity, *args, **kwargs).error, "perplexity: " + want)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fucina-go/fucina/repl"
@@ -77,12 +80,15 @@ func (p *program) batch(script func(context.Context) error) int {
 				repl.PrintError(p.stderr, err, p.colored)
 				code = max(code, exitError)
 			}
+			if errors.Is(err, context.Canceled) {
+				code = exitInterrupted
+			}
 			return code
 		case <-p.interrupts:
-			code = exitInterrupted
 			if p.interp.Interrupt() {
-				continue // it stops by itself
+				continue // it stops by itself, or goes on
 			}
+			code = exitInterrupted
 			cancel()
 			if !p.interactive && patience == nil {
 				patience = time.After(interruptGrace)
@@ -90,5 +96,34 @@ func (p *program) batch(script func(context.Context) error) int {
 		case <-patience:
 			return code
 		}
+	}
+}
+
+// readLine returns a function that reads lines for a script: edited on a terminal, without prompts from anything else.
+func (p *program) readLine() func(prompt string) (string, error) {
+	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
+		in := bufio.NewReader(os.Stdin)
+		return func(string) (string, error) {
+			line, err := in.ReadString('\n')
+			if line != "" {
+				err = nil // of an end without a newline, which the next call meets
+			}
+			return strings.TrimRight(line, "\r\n"), err
+		}
+	}
+	open := sync.OnceValues(repl.NewTerminal)
+	return func(prompt string) (string, error) {
+		editor, err := open()
+		if err != nil {
+			return "", err
+		}
+		line, err := editor.ReadLine(prompt)
+		if errors.Is(err, repl.ErrInterrupt) {
+			err = context.Canceled
+		}
+		if err == nil && line != "" {
+			editor.Remember(line)
+		}
+		return line, err
 	}
 }

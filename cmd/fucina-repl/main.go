@@ -60,7 +60,8 @@ func start() int {
 	}
 	p.interp = starlark.New(starlark.Config{
 		Stdout: p, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
-		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
+		ReadLine: p.readLine(), Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes,
+		Threads: opt.threads,
 	})
 	plot.Add(p.interp)
 
