@@ -70,7 +70,9 @@ var errInner = errors.New("interrupted")
 
 // callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, and interrupted, whether
 // Ctrl-C ended the call, which then has no value. The script goes on after it.
-func callInterruptible(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+func callInterruptible(
+	t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
+) (v star.Value, err error) {
 	if len(args) == 0 {
 		return nil, errNoFunction(b.Name())
 	}
