@@ -80,6 +80,9 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	if !ok {
 		return nil, fmt.Errorf("%s: tensor %s has elements of an unknown type, %s", w.Name, name, t.Type)
 	}
+	if !dt.IsFloat() && !dt.Quantized() {
+		return nil, fmt.Errorf("%s: tensor %s has elements of the type %s, want fractions", w.Name, name, t.Type)
+	}
 	if !splits(t.Dims, sizes) {
 		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))
 	}
