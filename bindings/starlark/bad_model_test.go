@@ -76,3 +76,36 @@ func TestWrongModels(t *testing.T) {
 		})
 	}
 }
+
+// TestFamilyFile gives a model a family's file that is not one of the project's, and files that are none.
+func TestFamilyFile(t *testing.T) {
+	dir := t.TempDir()
+	it := newTest(Config{Stdout: io.Discard, Dir: dir})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+save_text("mine.star", """
+load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
+embed, layer, load_weights = e, l, w
+def logits(m, x, b):
+    return -s(m, x, b)
+""")
+a, b = load_model(model), load_model(model, family="mine.star")
+equal((a.logits([1, 5]) + b.logits([1, 5])).abs().max().item(), 0.0)
+save_text("half.star", "def embed(m, tokens, b):\n    return tokens\n")
+equal(catch(load_model, model, family="half.star").error,
+      "load_model: half.star does not define the function load_weights, which a family has")
+r = catch(load_model, model, family="none.star").error
+if "none.star" not in r or "no such file" not in r:
+    fail(r)
+save_text("wrong.star", "def f(:")
+if "wrong.star:1:8" not in catch(load_model, model, family="wrong.star").error:
+    fail(catch(load_model, model, family="wrong.star").error)
+`)); err != nil {
+		t.Error(err)
+	}
+}

@@ -12,12 +12,12 @@ import (
 // TestInterruptible ends what takes long within a call, and lets the script go on as if nothing had been.
 func TestInterruptible(t *testing.T) {
 	for name, body := range map[string]string{
-		"a loop":       "while True:\n        pass",
-		"a kernel":     "for _ in range(1 << 20):\n        x.dot(w, \"k\")",
+		"a loop":   "while True:\n        pass",
+		"a kernel": "for _ in range(1 << 20):\n        x.dot(w, \"k\")",
 		"a generation": "for piece in m.generate([403], max_tokens=2000, logit_bias={1: False, 2: False}):\n" +
 			"        said.append(piece)",
-		"caught":       "while True:\n        catch(list, range(1 << 22))",
-		"nested":       "interruptible(lambda: [x.dot(w, \"k\") for _ in range(1 << 20)])\n" +
+		"caught": "while True:\n        catch(list, range(1 << 22))",
+		"nested": "interruptible(lambda: [x.dot(w, \"k\") for _ in range(1 << 20)])\n" +
 			"    said.append(\"on\")\n    while True:\n        pass",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,13 +38,15 @@ type Model struct {
 	variables star.Value // of a trainable model: m without its config
 }
 
-// loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
-// names the pre-tokenizer, such as "qwen2", if the file names one that is not known.
+// loadModel is load_model(path, pre=None, family=None): the language model in a GGUF file; m.generate(prompt) continues
+// a text. pre names the pre-tokenizer, such as "qwen2", if the file names one that is not known; family is a Starlark
+// file that says how the model computes, if the architecture is not known or is to be computed otherwise.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
 	var pre star.Value = star.None
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre); err != nil {
+	var family string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
@@ -52,7 +54,7 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, err
 	}
-	m, err := it.openModel(path, options)
+	m, err := it.openModel(path, family, options)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}
@@ -62,16 +64,23 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return m, nil
 }
 
-func (it *Interp) openModel(path string, options []token.Option) (*Model, error) {
+func (it *Interp) openModel(path, module string, options []token.Option) (*Model, error) {
 	w, err := models.Open(it.env, it.ResolvePath(path), it.cfg.Open)
 	if err != nil {
 		return nil, err
 	}
+	w.Name = path // as the script calls it
 	tokens, err := token.New(w.File, options...)
 	if err != nil {
 		return nil, err
 	}
-	family, err := it.load(it.thread, modelsRoot+w.Arch+".star")
+	if module == "" {
+		if module, err = w.Family(); err != nil {
+			return nil, err
+		}
+		module = modelsRoot + module
+	}
+	family, err := it.load(it.thread, module)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +95,7 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
 		fn, ok := family[name].(star.Callable)
 		if !ok {
-			return nil, fmt.Errorf("%s%s.star does not define %s", modelsRoot, w.Arch, name)
+			return nil, fmt.Errorf("%s does not define the function %s, which a family has", module, name)
 		}
 		m.fns[name] = fn
 	}
@@ -96,7 +105,8 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	}
 	m.m.Freeze()
 	if unused := w.Unused(); len(unused) > 0 {
-		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused), w.Arch,
+		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused),
+			strings.TrimSuffix(strings.TrimPrefix(module, modelsRoot), ".star"),
 			strings.Join(unused[:min(4, len(unused))], ", "))
 	}
 	return m, m.readConfig()
