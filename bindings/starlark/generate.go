@@ -113,7 +113,7 @@ func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []sta
 	if g.bias, err = m.biases(r.op, r.bias); err != nil {
 		return nil, err
 	}
-	if g.memory, err = cacheOf(r.op, r.memory, m); err != nil {
+	if g.memory, err = cacheOf(t, r.op, r.memory, m); err != nil {
 		return nil, err
 	}
 	if err := g.fit(r.op, r.tokens != star.None); err != nil {

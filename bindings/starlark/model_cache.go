@@ -71,13 +71,16 @@ func (*modelCache) AttrNames() []string { return []string{"feed", "free", "keep"
 
 // cacheFeed is k.feed(tokens): evaluates a text, or a list of token ids, behind what was evaluated, and returns the
 // scores[vocab] of what may come next. A text is taken as it is: nothing is put in front of it.
-func cacheFeed(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+func cacheFeed(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var tokens star.Value
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "tokens", &tokens); err != nil {
 		return nil, err
 	}
 	k := b.Receiver().(*modelCache)
+	if err := k.belongs(t, b.Name()); err != nil {
+		return nil, err
+	}
 	var ids []int32
 	if s, ok := star.AsString(tokens); ok {
 		if err := wholeText(b.Name(), "the text", s); err != nil {
@@ -106,7 +109,7 @@ func cacheFeed(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 
 // cacheKeep is k.keep(n): forgets all tokens but the first n, and returns how many are left: 0 where a model's layers
 // have a state that can only be forgotten as a whole.
-func cacheKeep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+func cacheKeep(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var n int
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "n", &n); err != nil {
 		return nil, err
@@ -115,23 +118,37 @@ func cacheKeep(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("got %d tokens, want 0 or more", n)}
 	}
 	k := b.Receiver().(*modelCache)
+	if err := k.belongs(t, b.Name()); err != nil {
+		return nil, err
+	}
 	k.owner = nil
 	return star.MakeInt(k.truncate(n)), nil
 }
 
 // cacheFree is k.free(): forgets all and gives the memory back. The cache can be used again.
-func cacheFree(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+func cacheFree(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if err := star.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
 	}
 	k := b.Receiver().(*modelCache)
+	if err := k.belongs(t, b.Name()); err != nil {
+		return nil, err
+	}
 	k.owner, k.tokens = nil, nil
 	k.cache.Free()
 	return star.None, nil
 }
 
+// belongs is an error if the cache is not of the interpreter that runs t.
+func (k *modelCache) belongs(t *star.Thread, op string) error {
+	if interpOf(t) == k.it {
+		return nil
+	}
+	return &core.Error{Op: op, Msg: "the cache belongs to another interpreter", Hint: "as in: cache=m.cache()"}
+}
+
 // cacheOf is the cache that a call names, nil for None.
-func cacheOf(op string, v star.Value, m *Model) (*modelCache, error) {
+func cacheOf(t *star.Thread, op string, v star.Value, m *Model) (*modelCache, error) {
 	if v == star.None {
 		return nil, nil
 	}
@@ -144,7 +161,7 @@ func cacheOf(op string, v star.Value, m *Model) (*modelCache, error) {
 		return nil, &core.Error{Op: op, Msg: "cache: it is another model's, " + k.m.name,
 			Hint: "as in: cache=m.cache()"}
 	}
-	return k, nil
+	return k, k.belongs(t, op)
 }
 
 // truncate keeps the first n tokens, or none, and returns how many.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -328,9 +329,55 @@ refused('prompt: got int, want a text or a list of token ids; as in: m.perplexit
 	}
 }
 
+// TestCacheOfState is TestCache for a model with layers that have a state, which is forgotten as a whole.
+func TestCacheOfState(t *testing.T) {
+	it := newTest(Config{Stdout: io.Discard})
+	defer it.Close()
+	path := writeDraft(t, filepath.Join(t.TempDir(), "state.gguf"), draftOf(t, familySpecs(t)["qwen35-deltanet"]))
+	it.Predeclare("path", star.String(path))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+m = load_model(path)
+k = m.cache()
+bias = {1: False, 2: False}
+def tell(prompt, **more):
+    g = m.generate(prompt, max_tokens=6, temperature=1, seed=2, logit_bias=bias, **more)
+    return "".join(list(g)), g.stats.reused
+
+begin = m.tokenize("Once upon")
+equal(tell(begin, cache=k), tell(begin))
+longer = k.tokens + m.tokenize(" and", special=False)
+known = len(k)
+equal(tell(longer, cache=k), (tell(longer)[0], known))
+equal(tell(begin, cache=k), tell(begin))
+equal((k.keep(3), k.tokens), (0, []))
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCacheOfAnother refuses a cache that another interpreter's script made.
+func TestCacheOfAnother(t *testing.T) {
+	one, two := talking(t, Config{}), newTest(Config{})
+	defer two.Close()
+	k, err := one.Eval(context.Background(), "t.star", "m.cache()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.Predeclare("k", k)
+	two.Predeclare("m", k.(*modelCache).m)
+	if err := two.RunSource(context.Background(), "t.star", []byte(`
+for fn in (lambda: k.feed([1]), lambda: k.keep(0), lambda: k.free(), lambda: m.generate("a", cache=k)):
+    equal(catch(fn).error.partition(": ")[2], "the cache belongs to another interpreter; as in: cache=m.cache()")
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEmbed pools what the output is multiplied with.
 func TestEmbed(t *testing.T) {
 	it := talking(t, Config{Stdout: io.Discard})
+	it.Predeclare("model", star.String(stories))
+	it.Predeclare("tied", star.String("../../models/testdata/llama3-ropefreqs-tied.gguf"))
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 text = "Once upon a time"
 all = m.embed(text, pooling="none", normalize=False)
@@ -346,6 +393,17 @@ def near(x, y):
         fail(x, y)
 
 near(m.embed(text, normalize=False), all.mean("row"))
+
+# llama.cpp's first six, with its poolings of the mean and of the last token.
+for path, how, first in (
+    (model, "mean", [-0.07497936, -1.070609, -0.4364535, -1.4463, 1.197744, -4.473288]),
+    (model, "last", [1.394251, -1.707675, 0.1293717, -0.7384496, 1.899355, -6.561469]),
+    (tied, "mean", [0.4478202, -0.3892292, -0.2534787, 0.04579045, -0.4303479, 0.6118879]),
+    (tied, "last", [0.8659895, 0.1712808, 0.4689353, -0.3445992, -1.569651, -0.9896865]),
+):
+    got = load_model(path).embed("Once upon a time there was", pooling=how, normalize=False)
+    if (got.slice(embed=(0, 6)) - tensor(first, "embed")).abs().max().item() > 1e-5:
+        fail(path, how, got)
 near(m.embed(text), all.mean("row") / all.mean("row").norm("embed"))
 near(m.embed(text, pooling="none").norm("embed"), ones(row=all.size("row")))
 near(m.embed(m.tokenize(text), pooling="mean"), m.embed(text))
