@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fucina-go/fucina/repl"
@@ -29,7 +27,7 @@ func (p *program) script() func(context.Context) error {
 		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
 		return func(ctx context.Context) error {
-			src, err := io.ReadAll(os.Stdin)
+			src, err := io.ReadAll(p.stdin)
 			if err != nil {
 				return fmt.Errorf("<stdin>: %w", err)
 			}
@@ -99,31 +97,27 @@ func (p *program) batch(script func(context.Context) error) int {
 	}
 }
 
-// readLine returns a function that reads lines for a script: edited on a terminal, without prompts from anything else.
-func (p *program) readLine() func(prompt string) (string, error) {
-	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
-		in := bufio.NewReader(os.Stdin)
-		return func(string) (string, error) {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				err = nil // of an end without a newline, which the next call meets
-			}
-			return strings.TrimRight(line, "\r\n"), err
-		}
-	}
-	open := sync.OnceValues(repl.NewTerminal)
-	return func(prompt string) (string, error) {
-		editor, err := open()
-		if err != nil {
+// readLine reads a line for a script: by the prompt's editor if that is there, else edited on a terminal, and without
+// prompts from anything else.
+func (p *program) readLine(prompt string) (string, error) {
+	if p.editor == nil && isTerminal(os.Stdin) && isTerminal(os.Stdout) {
+		if err := p.edit(); err != nil {
 			return "", err
 		}
-		line, err := editor.ReadLine(prompt)
-		if errors.Is(err, repl.ErrInterrupt) {
-			err = context.Canceled
-		}
-		if err == nil && line != "" {
-			editor.Remember(line)
-		}
-		return line, err
 	}
+	if p.editor == nil {
+		line, err := p.stdin.ReadString('\n')
+		if line != "" {
+			err = nil // of an end without a newline, which the next call meets
+		}
+		return strings.TrimRight(line, "\r\n"), err
+	}
+	line, err := p.editor.ReadLine(prompt)
+	if errors.Is(err, repl.ErrInterrupt) {
+		err = context.Canceled
+	}
+	if err == nil && line != "" {
+		p.editor.Remember(line)
+	}
+	return line, err
 }
