@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -71,7 +73,9 @@ func unindented(code string) string {
 var picture = regexp.MustCompile(`!\[[^\]]+\]\(([\w.-]+)\)`)
 
 // The snippets of a page in docs/guides run one after the other, in one session; a text block after one is what it
-// prints, and the pictures of the page are those that they save.
+// prints, and the pictures of the page are those that they save. One whose first line is the name of a script is that
+// script, one for the console a command with what is typed, behind >, and what it prints, unless there is none. The
+// smallest model of the examples is in their folder.
 func TestWalks(t *testing.T) {
 	walks, err := filepath.Glob("docs/guides/*.md")
 	if err != nil || len(walks) == 0 {
@@ -84,6 +88,13 @@ func TestWalks(t *testing.T) {
 		}
 		page := string(src)
 		dir := t.TempDir()
+		model, err := os.ReadFile("examples/data/stories260K.gguf")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "stories260K.gguf"), model, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
 		it := starlark.New(starlark.Config{Stdout: &out, Dir: dir})
 		defer it.Close()
@@ -92,11 +103,28 @@ func TestWalks(t *testing.T) {
 		for _, m := range fence.FindAllStringSubmatchIndex(page, -1) {
 			switch lang, code := page[m[2]:m[3]], page[m[4]:m[5]]; lang {
 			case "python":
+				if name := isFile.FindStringSubmatch(code); name != nil {
+					if err := os.WriteFile(filepath.Join(dir, name[1]), []byte(code), 0o666); err != nil {
+						t.Fatal(err)
+					}
+					break
+				}
 				out.Reset()
 				line := strings.Count(page[:m[4]], "\n")
 				if _, err := it.Eval(context.Background(), walk, strings.Repeat("\n", line)+code); err != nil {
 					t.Fatal(err)
 				}
+			case "console":
+				command, shown, _ := strings.Cut(code, "\n")
+				out.Reset()
+				runConsole(t, dir, &out, command, shown)
+				if shown == "" {
+					break
+				}
+				if out.String() != shown && !*update {
+					t.Errorf("%s: %s prints\n%swant\n%s", walk, command, out.String(), shown)
+				}
+				renewed, done = renewed+page[done:m[4]]+command+"\n"+out.String(), m[5]
 			case "text":
 				if out.String() != code && !*update {
 					t.Errorf("%s: a snippet prints\n%swant\n%s", walk, out.String(), code)
@@ -112,6 +140,46 @@ func TestWalks(t *testing.T) {
 		for _, m := range picture.FindAllStringSubmatch(page, -1) {
 			samePicture(t, filepath.Join("docs/guides", m[1]), filepath.Join(dir, m[1]))
 		}
+	}
+}
+
+var (
+	isFile = regexp.MustCompile(`^# (\w+\.star)\n`)
+	word   = regexp.MustCompile(`'[^']*'|\S+`)
+)
+
+// runConsole runs a command, "$ fucina-repl -m module words", typing the lines of what is shown that begin with >.
+func runConsole(t *testing.T, dir string, out *bytes.Buffer, command, shown string) {
+	t.Helper()
+	words := word.FindAllString(command, -1)
+	if len(words) < 4 || strings.Join(words[:3], " ") != "$ fucina-repl -m" {
+		t.Fatalf("%s: want $ fucina-repl -m module words", command)
+	}
+	for i, w := range words {
+		words[i] = strings.Trim(w, "'")
+	}
+	var typed []string
+	for line := range strings.Lines(shown) {
+		if text, ok := strings.CutPrefix(line, "> "); ok {
+			typed = append(typed, strings.TrimSuffix(text, "\n"))
+		}
+	}
+	it := starlark.New(starlark.Config{Stdout: out, Stderr: io.Discard, Dir: dir, Args: words[4:],
+		ReadLine: func(prompt string) (line string, err error) {
+			if len(typed) == 0 {
+				return "", io.EOF
+			}
+			line, typed = typed[0], typed[1:]
+			fmt.Fprintf(out, "> %s\n", line)
+			return line, nil
+		}})
+	defer it.Close()
+	err := it.RunFile(context.Background(), "@stdlib//"+words[3]+".star")
+	if err == nil {
+		_, err = it.Eval(context.Background(), "<command>", "main(args)")
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

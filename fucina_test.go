@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -376,5 +378,24 @@ func TestInterrupt(t *testing.T) {
 	err := p.Run(context.Background(), script(src), "main.star", map[string]any{"begun": begun})
 	if !errors.Is(err, context.Canceled) || p.Get("x", new(int)) == nil {
 		t.Errorf("got %v, want an end before the last line", err)
+	}
+}
+
+// A script reads the lines that the program gives it.
+func TestLines(t *testing.T) {
+	var asked []string
+	p := New(Lines(func(prompt string) (string, error) {
+		if asked = append(asked, prompt); len(asked) > 2 {
+			return "", io.EOF
+		}
+		return strings.ToUpper(prompt), nil
+	}))
+	defer p.Close()
+	if err := p.Run(t.Context(), script(`got = [input(x) for x in ("a", "b", "c")]`), "main.star", nil); err != nil {
+		t.Fatal(err)
+	}
+	var got []any
+	if err := p.Get("got", &got); err != nil || !reflect.DeepEqual(got, []any{"A", "B", nil}) {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -48,23 +48,28 @@ type Weights struct {
 	name map[*core.Tensor]string // of what was handed out
 }
 
-// Open opens a GGUF model; open is nil for os.Open. Conversions of its tensors run in env. The error
-// names a family that there is no file for.
+// Open opens a GGUF model; open is nil for os.Open. Conversions of its tensors run in env.
 func Open(env *core.Env, name string, open func(string) (fs.File, error)) (*Weights, error) {
 	f, err := gguf.Open(name, open)
 	if err != nil {
 		return nil, err
 	}
 	arch, err := f.String("general.architecture")
-	if err == nil && !slices.Contains(Families(), arch) {
-		err = fmt.Errorf("%s is of the architecture %q; known are %s", name, arch, strings.Join(Families(), ", "))
-	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return &Weights{File: f, Name: name, Arch: arch, env: env, used: map[string]bool{},
 		name: map[*core.Tensor]string{}}, nil
+}
+
+// Family is the file of the model's family. The error names an architecture that there is none for.
+func (w *Weights) Family() (file string, err error) {
+	if !slices.Contains(Families(), w.Arch) {
+		return "", fmt.Errorf("%s is of the architecture %q; known are %s", w.Name, w.Arch,
+			strings.Join(Families(), ", "))
+	}
+	return w.Arch + ".star", nil
 }
 
 // Tensor is the weight called name with the given axes, the slowest first, and their sizes. Its
@@ -80,6 +85,9 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	dt, ok := t.Type.DType()
 	if !ok {
 		return nil, fmt.Errorf("%s: tensor %s has elements of an unknown type, %s", w.Name, name, t.Type)
+	}
+	if !dt.IsFloat() && !dt.Quantized() {
+		return nil, fmt.Errorf("%s: tensor %s has elements of the type %s, want fractions", w.Name, name, t.Type)
 	}
 	if !splits(t.Dims, sizes) {
 		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))

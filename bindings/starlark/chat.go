@@ -74,18 +74,45 @@ func renderChat(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 	return interpOf(t).render(b.Name(), b.Receiver().(chatTemplate).Template, args, kwargs)
 }
 
-// modelChatPrompt is m.chat_prompt(messages, tools=None, add_generation_prompt=True, **extra): what the template in the
-// model's file makes of messages, a list of dicts: {"role": "user", "content": "hello"}. extra is whatever else the
-// template reads, such as enable_thinking=False.
-func modelChatPrompt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	m := b.Receiver().(*Model)
-	if m.template == "" {
-		return nil, &core.Error{Op: b.Name(), Msg: m.name + " has no chat template (tokenizer.chat_template)",
-			Hint: "give one: chat_template(source).render(messages)"}
-	}
-	tmpl, err := chat.Parse(m.template)
+// modelChatPrompt is m.chat_prompt(messages, tools=None, add_generation_prompt=True, chat_template=None, **extra): what
+// the template in the model's file, or chat_template, makes of messages, a list of dicts: {"role": "user", "content":
+// "hello"}. extra is whatever else the template reads, such as enable_thinking=False.
+func modelChatPrompt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	tmpl, kwargs, err := b.Receiver().(*Model).chatTemplate(b.Name(), kwargs)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", b.Name(), m.name, err)
+		return nil, err
+	}
+	return interpOf(t).render(b.Name(), tmpl, args, kwargs)
+}
+
+// chatTemplate takes chat_template out of the arguments, and is that or the template in the file.
+func (m *Model) chatTemplate(op string, kwargs []star.Tuple) (*chat.Template, []star.Tuple, error) {
+	source, name := m.template, m.name
+	var rest []star.Tuple
+	for _, kw := range kwargs {
+		if text(kw[0]) != "chat_template" {
+			rest = append(rest, kw)
+			continue
+		}
+		switch v := kw[1].(type) {
+		case star.NoneType:
+		case star.String:
+			source, name = string(v), "chat_template"
+		case chatTemplate:
+			return v.Template, append(rest, kwargs[len(rest)+1:]...), nil
+		default:
+			return nil, nil, &core.Error{Op: op, Msg: "chat_template: got " + v.Type() + ", want a text",
+				Hint: `as in: chat_template=read_text("template.jinja")`}
+		}
+	}
+	if source == "" {
+		return nil, nil, &core.Error{Op: op, Msg: m.name + " has no chat template (tokenizer.chat_template)",
+			Hint: `give one: chat_template=read_text("template.jinja")`}
+	}
+	tmpl, err := chat.Parse(source)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %s: %w", op, name, err)
 	}
 	if id := m.tokens.BOS(); id >= 0 {
 		tmpl.BOS = m.tokens.Piece(id)
@@ -93,7 +120,7 @@ func modelChatPrompt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 	if id := m.tokens.EOS(); id >= 0 {
 		tmpl.EOS = m.tokens.Piece(id)
 	}
-	return interpOf(t).render(b.Name(), tmpl, args, kwargs)
+	return tmpl, rest, nil
 }
 
 // running is done when the run has to stop.
@@ -210,7 +237,7 @@ func (it *Interp) chatValue(op, where string, v star.Value, depth int) (chat.Val
 	case star.Float:
 		return float64(v), nil
 	case star.String:
-		return string(v), nil
+		return string(v), wholeText(op, where, string(v))
 	case *star.Dict:
 		d := chat.NewDict()
 		for _, item := range v.Items() {

@@ -38,6 +38,8 @@ func (it *Interp) attach() {
 	it.Predeclare("load_csv", star.NewBuiltin("load_csv", loadCSV))
 	it.Predeclare("load_idx", star.NewBuiltin("load_idx", loadIdx))
 	it.Predeclare("hvp", star.NewBuiltin("hvp", hvp))
+	it.Predeclare("input", star.NewBuiltin("input", input))
+	it.Predeclare("interruptible", star.NewBuiltin("interruptible", callInterruptible))
 	it.Predeclare("interrupted", star.NewBuiltin("interrupted", interrupted))
 	it.Predeclare("jvp", star.NewBuiltin("jvp", jvp))
 	it.Predeclare("load_imatrix", star.NewBuiltin("load_imatrix", loadImatrix))
@@ -65,6 +67,7 @@ func (it *Interp) attach() {
 	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
 	it.Predeclare("scope", star.NewBuiltin("scope", scope))
+	it.Predeclare("threads", star.NewBuiltin("threads", threads))
 	it.Predeclare("tokenizer", star.NewBuiltin("tokenizer", openTokenizer))
 	it.Predeclare("variable", star.NewBuiltin("variable", variable))
 }

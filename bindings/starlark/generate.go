@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	star "go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -14,70 +15,165 @@ import (
 	"github.com/fucina-go/fucina/models/token"
 )
 
-// generation is what m.generate returns: an iterable of pieces of text, made one by one as they are
+// generation is what m.generate and m.chat return: an iterable of pieces of text, made one by one as they are
 // asked for. Iterating again begins again.
 type generation struct {
 	it       *Interp
 	m        *Model
 	prompt   []int32
-	tokens   int
+	tokens   int  // at most
+	fills    bool // tokens is what the context has room for, less than there would be otherwise
 	stop     []string
 	probs    int // of the most probable tokens to tell; 0: none
 	settings sample.Settings
 	bias     []sample.Bias
 	breakers []string
+	memory   *modelCache // nil: one of its own for each run
+	last     *pieces     // the run that began last; nil: none
 }
 
-// modelGenerate is m.generate(prompt, max_tokens=256, stop=[], n_probs=0, logit_bias={}, dry_sequence_breakers=["\n",
-// ":", "\"", "*"], **settings): continues a prompt, a text or a list of token ids; it is an iterable of pieces of text.
-// It ends before a stop text, at the model's end token or after max_tokens. With n_probs, it gives instead, for every
-// token, a struct of text, id, logprob and top, the so many most probable: tuples of id, text and logprob, before any
-// setting. logit_bias adds to the logits of a token's id, or of those of a text; False forbids them.
-// dry_sequence_breakers are texts: dry looks no further back than to a token with one in it.
-func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+// defaultTokens is how many tokens are made where the call does not say.
+const defaultTokens = 256
+
+// modelGenerate is m.generate(prompt, max_tokens=None, stop=[], n_probs=0, logit_bias={}, dry_sequence_breakers=["\n",
+// ":", "\"", "*"], cache=None, callback=None, **settings): continues a prompt, a text or a list of token ids; it is an
+// iterable of pieces of text. It ends before a stop text, at the model's end token, after max_tokens (256 unless given)
+// or where the context is full; that a prompt and max_tokens do not fit into the context is an error. With n_probs, it
+// gives instead, for every token, a struct of text, id, logprob and top, the so many most probable: tuples of id, text
+// and logprob, before any setting. logit_bias adds to the logits of a token's id, or of those of a text; False forbids
+// them. dry_sequence_breakers are texts: dry looks no further back than to a token with one in it. cache, of m.cache(),
+// keeps what was evaluated, so that another prompt that begins alike goes on from there. With callback, the text is
+// made at once and is the value: callback(piece) is called for each piece, and ends the text by returning False. stats
+// of what is returned tells of the last run: prompt, reused and tokens, numbers of tokens; prompt_seconds and seconds;
+// end: why it ended, "end", "stop", "length", "context" or "left".
+func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	m := b.Receiver().(*Model)
 	var prompt star.Value
-	g := &generation{it: interpOf(t), m: b.Receiver().(*Model), tokens: 256, settings: sample.Defaults(),
-		breakers: []string{"\n", ":", "\"", "*"}}
-	var stop, bias, breakers star.Value = star.None, star.None, nil
+	r := request{op: b.Name()}
 	settings, kwargs := ownSettings(kwargs)
-	err := star.UnpackArgs(b.Name(), args, kwargs, "prompt", &prompt, "max_tokens?", &g.tokens, "stop?", &stop,
-		"n_probs?", &g.probs, "logit_bias?", &bias, "dry_sequence_breakers?", &breakers)
+	pairs := append([]any{"prompt", &prompt}, r.pairs()...)
+	if err := star.UnpackArgs(b.Name(), args, kwargs, pairs...); err != nil {
+		return nil, err
+	}
+	ids, err := m.prompt(b.Name(), prompt)
 	if err != nil {
 		return nil, err
+	}
+	return r.begin(t, m, ids, settings)
+}
+
+// request is the arguments that m.generate and m.chat share, but for settings.
+type request struct {
+	op                       string
+	tokens, stop, bias       star.Value
+	breakers, memory, caller star.Value
+	probs                    int
+}
+
+// pairs is the arguments for star.UnpackArgs.
+func (r *request) pairs() []any {
+	r.tokens, r.stop, r.bias, r.memory, r.caller = star.None, star.None, star.None, star.None, star.None
+	return []any{"max_tokens?", &r.tokens, "stop?", &r.stop, "n_probs?", &r.probs, "logit_bias?", &r.bias,
+		"dry_sequence_breakers?", &r.breakers, "cache?", &r.memory, "callback?", &r.caller}
+}
+
+// begin checks all and returns the generation, or its text if there is a callback.
+func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []star.Tuple) (star.Value, error) {
+	g := &generation{it: interpOf(t), m: m, prompt: prompt, tokens: defaultTokens, probs: r.probs,
+		settings: sample.Defaults(), breakers: []string{"\n", ":", "\"", "*"}}
+	if r.tokens != star.None {
+		var err error
+		if g.tokens, err = star.AsInt32(r.tokens); err != nil {
+			return nil, &core.Error{Op: r.op, Msg: "max_tokens: got " + r.tokens.String(),
+				Hint: "want a whole number: max_tokens=5"}
+		}
 	}
 	for _, n := range []struct {
 		name string
 		got  int
 	}{{"max_tokens", g.tokens}, {"n_probs", g.probs}} {
 		if n.got < 0 {
-			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s is %d", n.name, n.got),
+			return nil, &core.Error{Op: r.op, Msg: fmt.Sprintf("%s is %d", n.name, n.got),
 				Hint: "want 0 or more: " + n.name + "=5"}
 		}
 	}
-	if err := setSettings(b.Name(), &g.settings, settings); err != nil {
+	if err := setSettings(r.op, &g.settings, settings); err != nil {
 		return nil, err
 	}
-	if g.stop, err = stopTexts("stop", stop); err != nil {
+	var err error
+	if g.stop, err = stopTexts(r.op, "stop", r.stop); err != nil {
 		return nil, err
 	}
-	if breakers != nil {
-		if g.breakers, err = stopTexts("dry_sequence_breakers", breakers); err != nil {
+	if r.breakers != nil {
+		if g.breakers, err = stopTexts(r.op, "dry_sequence_breakers", r.breakers); err != nil {
 			return nil, err
 		}
 	}
-	if g.bias, err = g.m.biases(b.Name(), bias); err != nil {
+	if g.bias, err = m.biases(r.op, r.bias); err != nil {
 		return nil, err
 	}
-	if g.prompt, err = g.m.prompt(b.Name(), prompt); err != nil {
+	if g.memory, err = cacheOf(t, r.op, r.memory, m); err != nil {
 		return nil, err
 	}
-	return g, nil
+	if err := g.fit(r.op, r.tokens != star.None); err != nil {
+		return nil, err
+	}
+	return g.tell(t, r.op, r.caller)
+}
+
+// fit is an error if the context has no room for the prompt and what is asked for, or, where nobody asked for a number,
+// for one token.
+func (g *generation) fit(op string, asked bool) error {
+	room := g.m.context - len(g.prompt)
+	if g.m.context == 0 || room >= g.tokens {
+		return nil
+	}
+	if asked || room < 1 {
+		return g.m.tooLong(op, len(g.prompt), g.tokens)
+	}
+	g.tokens, g.fills = room, true
+	return nil
+}
+
+// tell gives the pieces to a function and returns the text; without one, it is the generation.
+func (g *generation) tell(t *star.Thread, op string, caller star.Value) (star.Value, error) {
+	if caller == star.None {
+		return g, nil
+	}
+	fn, ok := caller.(star.Callable)
+	if !ok {
+		return nil, &core.Error{Op: op, Msg: "callback: got " + caller.Type() + ", want a function",
+			Hint: `as in: callback=lambda piece: write(piece)`}
+	}
+	p := g.begin()
+	defer p.Done()
+	var all strings.Builder
+	for {
+		v, err := p.advance()
+		if err != nil || v == nil {
+			return star.String(all.String()), err
+		}
+		text := v
+		if told, ok := v.(*starlarkstruct.Struct); ok {
+			if text, err = told.Attr("text"); err != nil {
+				return nil, err
+			}
+		}
+		all.WriteString(string(text.(star.String)))
+		switch more, err := g.it.call(t, fn, star.Tuple{v}, nil); {
+		case err != nil:
+			return nil, err
+		case more == star.False:
+			return star.String(all.String()), nil
+		}
+	}
 }
 
 // stopTexts is a text or a list of texts.
-func stopTexts(name string, v star.Value) ([]string, error) {
+func stopTexts(op, name string, v star.Value) ([]string, error) {
 	wrong := func(got string) error {
-		return &core.Error{Op: "generate", Msg: name + ": got " + got,
+		return &core.Error{Op: op, Msg: name + ": got " + got,
 			Hint: "want a text or a list of texts: " + name + `=["the end"]`}
 	}
 	var texts []string
@@ -113,11 +209,31 @@ func (g *generation) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: 
 // Holds visits the model's weights.
 func (g *generation) Holds(visit func(star.Value)) { visit(g.m) }
 
+// Attr is stats.
+func (g *generation) Attr(name string) (star.Value, error) {
+	if name == "stats" {
+		return g.last.stats(), nil
+	}
+	return nil, nil
+}
+
+// AttrNames is every attribute.
+func (*generation) AttrNames() []string { return []string{"stats"} }
+
 // Iterate begins to generate.
-func (g *generation) Iterate() star.Iterator {
-	p := &pieces{g: g, cache: kv.New(g.it.env, g.m.layers), next: g.prompt, past: slices.Clone(g.prompt),
-		text: g.m.tokens.NewDecoder(g.prompt...), sampler: sample.New(g.settings)}
+func (g *generation) Iterate() star.Iterator { return g.begin() }
+
+func (g *generation) begin() *pieces {
+	p := &pieces{g: g, next: g.prompt, past: slices.Clone(g.prompt), text: g.m.tokens.NewDecoder(g.prompt...),
+		sampler: sample.New(g.settings)}
 	p.sampler.Bias, p.sampler.Breaks = g.bias, g.m.breaks(g.breakers)
+	if g.memory != nil {
+		p.cache, p.reused = g.memory.cache, g.memory.rewind(p, g.prompt)
+		p.next = g.prompt[p.reused:]
+	} else {
+		p.cache = kv.New(g.it.env, g.m.layers)
+	}
+	g.last = p
 	return p
 }
 
@@ -125,6 +241,7 @@ func (g *generation) Iterate() star.Iterator {
 type pieces struct {
 	g       *generation
 	cache   *kv.Cache
+	reused  int     // tokens of the prompt that the cache had
 	next    []int32 // tokens not yet forwarded
 	past    []int32 // tokens of the prompt and made
 	sampler *sample.Sampler
@@ -132,54 +249,92 @@ type pieces struct {
 	made    int
 	text    *token.Decoder
 	held    string // text that may be the beginning of a stop text
-	done    bool
+	end     string // why it ended; "": it goes on
+
+	reading, writing time.Duration // what the prompt took, and all that came after
+}
+
+// stats tells of the run; nil is one that never began.
+func (p *pieces) stats() star.Value {
+	if p == nil {
+		p = &pieces{g: &generation{}}
+	}
+	return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{
+		"prompt": star.MakeInt(len(p.g.prompt)), "reused": star.MakeInt(p.reused), "tokens": star.MakeInt(p.made),
+		"prompt_seconds": star.Float(p.reading.Seconds()), "seconds": star.Float(p.writing.Seconds()),
+		"end": star.String(p.end)})
 }
 
 // Next yields the next piece of text that is not empty. Starlark's iteration cannot fail, so an
 // error ends the run from outside.
 func (p *pieces) Next(v *star.Value) bool {
-	for !p.done {
+	piece, err := p.advance()
+	if err != nil {
+		p.g.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
+	}
+	if piece == nil {
+		return false
+	}
+	*v = piece
+	return true
+}
+
+// advance is the next piece of text that is not empty, or what n_probs asks for; nil after the last.
+func (p *pieces) advance() (star.Value, error) {
+	for p.end == "" {
 		p.probs = nil
 		piece, err := p.step()
 		if err != nil {
-			p.done = true
-			p.g.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
-			return false
+			p.end = "error"
+			return nil, err
 		}
 		switch {
 		case p.probs != nil:
 			p.probs["text"] = star.String(piece)
-			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs)
-			return true
+			return starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs), nil
 		case piece != "" && p.g.probs > 0: // text that was held back, after the last token
-			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
-				"id": star.None, "logprob": star.None, "top": star.NewList(nil)})
-			return true
+			return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
+				"id": star.None, "logprob": star.None, "top": star.NewList(nil)}), nil
 		case piece != "":
-			*v = star.String(piece)
-			return true
+			return star.String(piece), nil
 		}
 	}
-	return false
+	return nil, nil
 }
 
-// Done gives the cache back.
+// Done gives the cache back, unless it is the script's.
 func (p *pieces) Done() {
-	p.done = true
-	p.cache.Free()
+	if p.end == "" {
+		p.end = "left"
+	}
+	if p.g.memory == nil {
+		p.cache.Free()
+	}
 }
 
 // step makes one token and returns the text that has become certain.
 func (p *pieces) step() (text string, err error) {
 	defer rescue(&err)
+	began, spent := time.Now(), &p.writing
+	if len(p.past) == len(p.g.prompt) {
+		spent = &p.reading
+	}
+	defer func() { *spent += time.Since(began) }()
 	if p.made == p.g.tokens {
-		p.done = true
+		p.end = "length"
+		if p.g.fills {
+			p.end = "context"
+		}
 		return p.release(p.text.Flush(), true), nil
+	}
+	if err := p.g.memory.ask(p); err != nil {
+		return "", err
 	}
 	scores, err := p.g.m.forward(p.g.it, p.cache, p.next, false)
 	if err != nil {
 		return "", err
 	}
+	p.g.memory.add(p.next)
 	logits := scores.Float32s()
 	scores.Free()
 	id, err := p.sampler.Next(logits, p.cache.Len(), p.past)
@@ -189,20 +344,20 @@ func (p *pieces) step() (text string, err error) {
 	p.made++
 	p.past = append(p.past, id)
 	if p.g.m.tokens.IsEOG(id) || id == p.g.m.tokens.BOS() {
-		p.done = true
+		p.end = "end"
 		return p.release(p.text.Flush(), true), nil
 	}
 	p.next = []int32{id}
 	if p.g.probs > 0 {
-		if p.probs, err = p.tell(logits, id); err != nil {
+		if p.probs, err = p.probabilities(logits, id); err != nil {
 			return "", err
 		}
 	}
 	return p.release(p.text.Next(id), false), nil
 }
 
-// tell is what n_probs asks for: the token's id and log probability, and the most probable.
-func (p *pieces) tell(logits []float32, id int32) (star.StringDict, error) {
+// probabilities is what n_probs asks for: the token's id and log probability, and the most probable.
+func (p *pieces) probabilities(logits []float32, id int32) (star.StringDict, error) {
 	of, top, err := p.sampler.Logprobs(logits, id, p.g.probs)
 	if err != nil {
 		return nil, err
@@ -234,7 +389,7 @@ func (p *pieces) release(text string, last bool) string {
 	}
 	switch {
 	case cut >= 0:
-		p.done = true
+		p.end = "stop"
 		text, p.held = p.held[:cut], ""
 	case last:
 		text, p.held = p.held, ""

@@ -16,6 +16,7 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/gguf"
+	"github.com/fucina-go/fucina/models/recipe"
 )
 
 // ggufAxesKey is the metadata that keeps the axis names of tensors that a script saved: the JSON object of axesKey.
@@ -33,7 +34,8 @@ type ggufFile struct {
 // openGGUF is open_gguf(path): a GGUF file, of which nothing is read but the head, or, of the first part of a model in
 // parts, all of them. f["w"] is a tensor of it; "w" in f, len(f) and for name in f go by the names. f.metadata is a
 // dict of all keys, f.kinds of their kinds, f.tensors of what the file says of each tensor: dtype, shape, a list of
-// sizes, the slowest first, axes, their names or None, and bytes. The file is mapped, and its tensors share its memory:
+// sizes, the slowest first, axes, their names or None, and bytes; f.recipe is the name of how it was quantized, as far
+// as it says, or None. The file is mapped, and its tensors share its memory:
 // they cannot be changed, and the file must not change.
 func openGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
@@ -112,6 +114,15 @@ func (f *ggufFile) Attr(name string) (star.Value, error) {
 	switch name {
 	case "version":
 		return star.MakeInt(int(f.file.Version())), nil
+	case "recipe":
+		if id, err := f.file.Int("general.file_type"); err == nil {
+			for _, r := range recipe.Recipes {
+				if int64(r.FileType) == id {
+					return star.String(r.Name), nil
+				}
+			}
+		}
+		return star.None, nil
 	case "metadata":
 		d, err := f.meta()
 		if err != nil {
@@ -141,7 +152,7 @@ func (f *ggufFile) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (f *ggufFile) AttrNames() []string {
-	return []string{"kinds", "metadata", "tensor", "tensors", "version"}
+	return []string{"kinds", "metadata", "recipe", "tensor", "tensors", "version"}
 }
 
 // describe is what the file says of a tensor.

@@ -235,6 +235,7 @@ func (it *Interp) builtinHelp(b *star.Builtin) (string, error) {
 var receiverNames = map[string]string{
 	fmt.Sprintf("%T", Tensor{}):           "x",
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
+	fmt.Sprintf("%T", (*modelCache)(nil)): "k",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", chatTemplate{}):     "c",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",
@@ -256,10 +257,10 @@ type builtinDoc struct {
 	text           string
 }
 
-// help is the comment, and behind that on m.generate the settings.
+// help is the comment, and behind that on m.generate and m.chat the settings.
 func (d builtinDoc) help() string {
 	text := wrap("", d.text)
-	if d.receiver == "m" && d.name == "generate" {
+	if d.receiver == "m" && (d.name == "generate" || d.name == "chat") {
 		text += settingsHelp()
 	}
 	return text

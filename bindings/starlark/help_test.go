@@ -36,7 +36,7 @@ func TestHelp(t *testing.T) {
 		{`help("max")`, "x.max("},
 		{`help("tolist")`, "x.tolist(): nested lists of numbers, or a number for a scalar.\n"},
 		{`help(ones(a=1).tolist)`, "x.tolist(): nested lists"},
-		{`help("generate")`, "m.generate(prompt, max_tokens=256,"},
+		{`help("generate")`, "m.generate(prompt, max_tokens=None,"},
 		{`help("scope")`, "scope(fn, *args, **kwargs): it calls fn and returns its result."},
 		{`help("len")`, "len is as in Starlark: https://"},
 		{`help([].append)`, "append is as in Starlark: https://"},

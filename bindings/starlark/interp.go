@@ -61,6 +61,10 @@ type Config struct {
 	// Terminal says that Stderr is a terminal, on which progress draws one line again and again.
 	Terminal bool
 
+	// ReadLine shows a prompt, where a person sees it, and returns the line that is typed, or the next of the standard
+	// input; io.EOF after the last. context.Canceled is Ctrl-C at the prompt. Default: scripts read no lines.
+	ReadLine func(prompt string) (string, error)
+
 	// Args is the list scripts see as args.
 	Args []string
 
@@ -93,6 +97,8 @@ type Interp struct {
 	firstStep uint64               // of the current run
 	work      atomic.Uint64        // steps of the current run that builtins did
 	onCancel  []cancelHook
+	ctx       context.Context // of the current run
+	lines     lines
 
 	interrupts interrupts
 	explained  []explained

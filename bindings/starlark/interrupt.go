@@ -2,9 +2,11 @@ package starlark
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 )
 
 // interrupts is what a script that finishes a step before it stops, and Ctrl-C, agree on.
@@ -12,15 +14,24 @@ type interrupts struct {
 	mu       sync.Mutex
 	deferred int  // calls of defer_interrupt in progress
 	asked    bool // an interrupt came during them
+	catching int  // calls of interruptible in progress
 }
 
-// Interrupt asks the script that is running to stop when it has finished what it began, and reports whether it will: a
-// script that said so by defer_interrupt and has not been asked yet. Otherwise nothing happens, and the way to stop the
-// run is its context. It may be called from any goroutine.
+// Interrupt ends what the script that is running has begun by interruptible, after which the script goes on, or asks it
+// to stop when it has finished what it began, and reports whether it will: a script that said so by defer_interrupt and
+// has not been asked yet. Otherwise nothing happens, and the way to stop the run is its context. It may be called from
+// any goroutine.
 func (it *Interp) Interrupt() bool {
 	i := &it.interrupts
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.catching > 0 {
+		it.halt(&stop{msg: "interrupted", cause: errInner})
+		for _, hook := range it.onCancel {
+			hook.stop()
+		}
+		return true
+	}
 	if i.deferred == 0 || i.asked {
 		return false
 	}
@@ -52,6 +63,61 @@ func deferInterrupt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		}
 	}()
 	return it.call(t, args[0], args[1:], kwargs)
+}
+
+// errInner is the cause of a stop that ends no more than a call of interruptible.
+var errInner = errors.New("interrupted")
+
+// callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, and interrupted, whether
+// Ctrl-C ended the call, which then has no value. The script goes on after it.
+func callInterruptible(
+	t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
+) (v star.Value, err error) {
+	if len(args) == 0 {
+		return nil, errNoFunction(b.Name())
+	}
+	it := interpOf(t)
+	i := &it.interrupts
+	i.mu.Lock()
+	i.catching++
+	i.mu.Unlock()
+	v, err = it.call(t, args[0], args[1:], kwargs)
+	was := it.ended(t)
+	if err != nil && !was {
+		return nil, err
+	}
+	if err != nil {
+		v = star.None
+	}
+	return starlarkstruct.FromStringDict(starlarkstruct.Default,
+		star.StringDict{"value": v, "interrupted": star.Bool(was)}), nil
+}
+
+// ended ends a call of interruptible, and reports whether Ctrl-C came during it. If so, the thread goes on, unless the
+// run has to end for another reason.
+func (it *Interp) ended(t *star.Thread) bool {
+	i := &it.interrupts
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.catching--
+	why := it.stopped.Load()
+	if why == nil || why.cause != errInner || !it.stopped.CompareAndSwap(why, nil) {
+		return false
+	}
+	for _, hook := range it.onCancel {
+		hook.resume()
+	}
+	t.Uncancel()
+	if ctx := it.ctx; ctx.Err() != nil { // whose own reason came second
+		it.halt(&stop{msg: stopMessage(ctx), cause: ctx.Err()})
+		for _, hook := range it.onCancel {
+			hook.stop()
+		}
+	}
+	if now := it.stopped.Load(); now != nil {
+		t.Cancel(now.msg)
+	}
+	return true
 }
 
 // interrupted is interrupted(): whether Ctrl-C was pressed in the call of defer_interrupt that is in progress.

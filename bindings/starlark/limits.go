@@ -63,6 +63,7 @@ func (it *Interp) run(ctx context.Context, fn func() error) error {
 // again after a cancellation.
 func (it *Interp) arm(ctx context.Context) (disarm func()) {
 	it.stopped.Store(nil)
+	it.ctx = ctx
 	it.firstStep = it.thread.Steps
 	it.work.Store(0)
 	it.poll(it.thread)

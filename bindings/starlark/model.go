@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	star "go.starlark.net/starlark"
 
@@ -25,6 +27,8 @@ type Model struct {
 	name     string
 	tokens   *Tokenizer
 	layers   int
+	context  int                         // tokens that the model was made for; 0: any number
+	pooling  int                         // which of poolings the file names, mean if it names none
 	nameOf   func(x *core.Tensor) string // of a weight in the file
 	m        star.Value                  // what the family's load_weights returned
 	template string                      // the chat template in the file; "": it has none
@@ -34,13 +38,15 @@ type Model struct {
 	variables star.Value // of a trainable model: m without its config
 }
 
-// loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
-// names the pre-tokenizer, such as "qwen2", if the file names one that is not known.
+// loadModel is load_model(path, pre=None, family=None): the language model in a GGUF file; m.generate(prompt) continues
+// a text. pre names the pre-tokenizer, such as "qwen2", if the file names one that is not known; family is a Starlark
+// file that says how the model computes, if the architecture is not known or is to be computed otherwise.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
 	var pre star.Value = star.None
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre); err != nil {
+	var family string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
@@ -48,7 +54,7 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, err
 	}
-	m, err := it.openModel(path, options)
+	m, err := it.openModel(path, family, options)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}
@@ -58,16 +64,23 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return m, nil
 }
 
-func (it *Interp) openModel(path string, options []token.Option) (*Model, error) {
+func (it *Interp) openModel(path, module string, options []token.Option) (*Model, error) {
 	w, err := models.Open(it.env, it.ResolvePath(path), it.cfg.Open)
 	if err != nil {
 		return nil, err
 	}
+	w.Name = path // as the script calls it
 	tokens, err := token.New(w.File, options...)
 	if err != nil {
 		return nil, err
 	}
-	family, err := it.load(it.thread, modelsRoot+w.Arch+".star")
+	if module == "" {
+		if module, err = w.Family(); err != nil {
+			return nil, err
+		}
+		module = modelsRoot + module
+	}
+	family, err := it.load(it.thread, module)
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +88,14 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}
+	m.pooling = slices.Index(poolings, "mean")
+	if id, err := w.Int(w.Key("pooling_type")); err == nil && id >= 0 && id < int64(len(poolings)) {
+		m.pooling = int(id)
+	}
 	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
 		fn, ok := family[name].(star.Callable)
 		if !ok {
-			return nil, fmt.Errorf("%s%s.star does not define %s", modelsRoot, w.Arch, name)
+			return nil, fmt.Errorf("%s does not define the function %s, which a family has", module, name)
 		}
 		m.fns[name] = fn
 	}
@@ -88,7 +105,8 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	}
 	m.m.Freeze()
 	if unused := w.Unused(); len(unused) > 0 {
-		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused), w.Arch,
+		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused),
+			strings.TrimSuffix(strings.TrimPrefix(module, modelsRoot), ".star"),
 			strings.Join(unused[:min(4, len(unused))], ", "))
 	}
 	return m, m.readConfig()
@@ -106,6 +124,11 @@ func (m *Model) readConfig() error {
 	}
 	if m.layers, err = star.AsInt32(layers); err != nil {
 		return fmt.Errorf("config.layers: %w", err)
+	}
+	if context, err := attr(config, "context"); err == nil {
+		if m.context, err = star.AsInt32(context); err != nil {
+			return fmt.Errorf("config.context: %w", err)
+		}
 	}
 	if ropes, err := attr(config, "rope"); err == nil {
 		if d, ok := ropes.(*star.Dict); ok {
@@ -135,10 +158,14 @@ func (m *Model) Holds(visit func(star.Value)) { visit(m.m) }
 
 // modelMethods are what scripts call on a model.
 var modelMethods = map[string]*star.Builtin{
+	"cache":       star.NewBuiltin("cache", modelNewCache),
+	"chat":        star.NewBuiltin("chat", modelChat),
 	"chat_prompt": star.NewBuiltin("chat_prompt", modelChatPrompt),
 	"detokenize":  star.NewBuiltin("detokenize", modelDetokenize),
+	"embed":       star.NewBuiltin("embed", modelEmbed),
 	"generate":    star.NewBuiltin("generate", modelGenerate),
 	"logits":      star.NewBuiltin("logits", modelLogits),
+	"perplexity":  star.NewBuiltin("perplexity", modelPerplexity),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
 	"trainable":   star.NewBuiltin("trainable", modelTrainable),
 }
@@ -154,10 +181,12 @@ func (m *Model) Attr(name string) (star.Value, error) {
 	case name == "weights":
 		return m.m, nil
 	}
-	if name == "vocab" {
+	switch name {
+	case "context":
+		return star.MakeInt(m.context), nil
+	case "vocab":
 		return star.MakeInt(m.tokens.Len()), nil
-	}
-	if name == "tokenizer" {
+	case "tokenizer":
 		return m.tokens, nil
 	}
 	return nil, nil
@@ -165,8 +194,8 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab",
-		"weights"}
+	return []string{"cache", "chat", "chat_prompt", "context", "detokenize", "embed", "generate", "logits",
+		"perplexity", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added
@@ -211,6 +240,9 @@ func (m *Model) prompt(op string, v star.Value) ([]int32, error) {
 	var err error
 	switch v := v.(type) {
 	case star.String:
+		if err := wholeText(op, "the prompt", string(v)); err != nil {
+			return nil, err
+		}
 		ids = m.tokens.Encode(string(v), token.AddSpecial)
 	case star.Iterable, Tensor:
 		ids, err = m.ids(op, v)
@@ -222,6 +254,31 @@ func (m *Model) prompt(op string, v star.Value) ([]int32, error) {
 		err = &core.Error{Op: op, Msg: "the prompt has no tokens", Hint: fmt.Sprintf("as in: m.%s(\"once\")", op)}
 	}
 	return ids, err
+}
+
+// wholeText is an error if a text, which what says in words, is not UTF-8.
+func wholeText(op, what, s string) error {
+	for i, r := range s {
+		if _, n := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && n == 1 {
+			return &core.Error{Op: op, Msg: fmt.Sprintf("%s is no UTF-8: byte 0x%02x at %d", what, s[i], i),
+				Hint: "a text that is cut should be cut between characters: s.codepoints()"}
+		}
+	}
+	return nil
+}
+
+// tooLong is the error of a prompt that, with the tokens asked for, does not fit into the context.
+func (m *Model) tooLong(op string, prompt, asked int) error {
+	e := &core.Error{Op: op, Msg: fmt.Sprintf("%d tokens, but the context of %s is %d", prompt, m.name, m.context),
+		Hint: "give it a shorter text"}
+	if asked > 0 {
+		e.Msg = fmt.Sprintf("a prompt of %d tokens and %d asked for are %d, but the context of %s is %d", prompt, asked,
+			prompt+asked, m.name, m.context)
+		if prompt < m.context {
+			e.Hint = fmt.Sprintf("ask for fewer: max_tokens=%d", m.context-prompt)
+		}
+	}
+	return e
 }
 
 // modelLogits is m.logits(prompt): scores[row, vocab] for the token after every one of the prompt, a text or a list of
@@ -241,6 +298,9 @@ func modelLogits(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	ids, err := m.prompt(b.Name(), prompt)
 	if err != nil {
 		return nil, err
+	}
+	if m.context > 0 && len(ids) > m.context {
+		return nil, m.tooLong(b.Name(), len(ids), 0)
 	}
 	cache := kv.New(it.env, m.layers)
 	defer cache.Free()

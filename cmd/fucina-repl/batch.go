@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +27,7 @@ func (p *program) script() func(context.Context) error {
 		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
 		return func(ctx context.Context) error {
-			src, err := io.ReadAll(os.Stdin)
+			src, err := io.ReadAll(p.stdin)
 			if err != nil {
 				return fmt.Errorf("<stdin>: %w", err)
 			}
@@ -77,12 +78,15 @@ func (p *program) batch(script func(context.Context) error) int {
 				repl.PrintError(p.stderr, err, p.colored)
 				code = max(code, exitError)
 			}
+			if errors.Is(err, context.Canceled) {
+				code = exitInterrupted
+			}
 			return code
 		case <-p.interrupts:
-			code = exitInterrupted
 			if p.interp.Interrupt() {
-				continue // it stops by itself
+				continue // it stops by itself, or goes on
 			}
+			code = exitInterrupted
 			cancel()
 			if !p.interactive && patience == nil {
 				patience = time.After(interruptGrace)
@@ -91,4 +95,29 @@ func (p *program) batch(script func(context.Context) error) int {
 			return code
 		}
 	}
+}
+
+// readLine reads a line for a script: by the prompt's editor if that is there, else edited on a terminal, and without
+// prompts from anything else.
+func (p *program) readLine(prompt string) (string, error) {
+	if p.editor == nil && isTerminal(os.Stdin) && isTerminal(os.Stdout) {
+		if err := p.edit(); err != nil {
+			return "", err
+		}
+	}
+	if p.editor == nil {
+		line, err := p.stdin.ReadString('\n')
+		if line != "" {
+			err = nil // of an end without a newline, which the next call meets
+		}
+		return strings.TrimRight(line, "\r\n"), err
+	}
+	line, err := p.editor.ReadLine(prompt)
+	if errors.Is(err, repl.ErrInterrupt) {
+		err = context.Canceled
+	}
+	if err == nil && line != "" {
+		p.editor.Remember(line)
+	}
+	return line, err
 }

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -36,6 +37,9 @@ type program struct {
 	options
 	interp     *starlark.Interp
 	interrupts chan os.Signal
+	stdin      *bufio.Reader
+	editor     repl.Editor    // once somebody reads lines from a terminal, or there is a prompt
+	terminal   *repl.Terminal // the editor, if it is one
 	stderr     io.Writer
 	colored    bool
 	printed    atomic.Bool // the script printed something
@@ -52,7 +56,8 @@ func start() int {
 	if code >= 0 {
 		return code
 	}
-	p := &program{options: *opt, interrupts: make(chan os.Signal, 1), stderr: os.Stderr}
+	p := &program{options: *opt, interrupts: make(chan os.Signal, 1), stderr: os.Stderr,
+		stdin: bufio.NewReader(os.Stdin)}
 	signal.Notify(p.interrupts, os.Interrupt)
 	p.colored = isTerminal(os.Stderr) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if p.colored {
@@ -60,10 +65,16 @@ func start() int {
 	}
 	p.interp = starlark.New(starlark.Config{
 		Stdout: p, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr),
-		Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes, Threads: opt.threads,
+		ReadLine: p.readLine, Args: opt.args, MaxSteps: opt.maxSteps, MemLimit: opt.memLimit.bytes,
+		Threads: opt.threads,
 	})
 	plot.Add(p.interp)
 
+	defer func() {
+		if p.terminal != nil {
+			p.terminal.Close()
+		}
+	}()
 	script := p.script()
 	if script != nil {
 		code = p.batch(script)
@@ -82,20 +93,32 @@ func (p *program) prompt() int {
 	}
 	if isTerminal(os.Stdin) && isTerminal(os.Stdout) {
 		fmt.Printf("%s. help() explains, Ctrl-D leaves.\n", version())
-		editor, err := repl.NewTerminal()
-		if err != nil {
+		if err := p.edit(); err != nil {
 			return p.fail(err)
 		}
-		defer editor.Close()
-		session.Editor, session.History = editor, p.history()
+		session.History = p.history()
 	} else {
-		session.Editor = repl.NewLines(os.Stdin, os.Stdout, p.interrupts)
+		p.editor = repl.NewLines(p.stdin, os.Stdout, p.interrupts)
 		session.History = &repl.History{}
 	}
+	session.Editor = p.editor
 	if err := session.Run(context.Background()); err != nil {
 		return p.fail(err)
 	}
 	return exitOK
+}
+
+// edit opens the editor of lines on the terminal, if nobody has.
+func (p *program) edit() error {
+	if p.terminal != nil {
+		return nil
+	}
+	var err error
+	if p.terminal, err = repl.NewTerminal(); err != nil {
+		return err
+	}
+	p.editor = p.terminal
+	return nil
 }
 
 // startup runs the user's startup.star, whose names are then there at the prompt. An error is shown and the

@@ -118,6 +118,9 @@ func TestTerminal(t *testing.T) {
 		{"while True: print('busy', end = '')\r\r", "busybusy", ""},
 		{ctrlC, "interrupted", ">>> "},
 		{"x * 111\r", "777\r\n", ">>> "},
+		{"n = input('name? ')\r", "name? ", ""},
+		{"An" + left + "n\r", "", ">>> "},
+		{"n + n\r", "\"AnnAnn\"\r\n", ">>> "},
 	} {
 		s.press(t, step.keys)
 		s.expect(t, step.answer)
@@ -135,6 +138,7 @@ func TestTerminal(t *testing.T) {
 	want := []string{
 		"600 + 72", "600 + 72 + 1", "def f(x):\n    # twice\n    return 2 * x", "f(4000)",
 		"x = 7; print('set')", "while True: print('busy', end = '')", "x * 111",
+		"n = input('name? ')", "n + n",
 	}
 	if diff := cmp.Diff(want, h.Blocks()); diff != "" {
 		t.Errorf("history (-want +got)\n%s", diff)

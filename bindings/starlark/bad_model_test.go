@@ -1,0 +1,111 @@
+package starlark
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	star "go.starlark.net/starlark"
+)
+
+// TestWrongModels insists on a message of its own for each way in which a model's file can be wrong.
+func TestWrongModels(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ name, changes, want string }{
+		{"an architecture without a family", `metadata={"general.architecture": "lama"}`,
+			`FILE is of the architecture "lama"; known are deepseek2, gemma2, gemma3, `},
+		{"no architecture", `metadata={"general.architecture": None}`,
+			`load_model: gguf: FILE: missing key general.architecture, want a string`},
+		{"another architecture", `metadata={"general.architecture": "qwen3"}`,
+			`gguf: FILE: missing key qwen3.embedding_length, want an integer`},
+		{"a tensor is missing", `tensors={"blk.3.ffn_up.weight": None}`,
+			`FILE has no tensor blk.3.ffn_up.weight`},
+		{"a tensor of another shape", `tensors={"blk.3.ffn_up.weight": zeros(a=64, b=172)}`,
+			`FILE: tensor blk.3.ffn_up.weight is 64 × 172, want [ffn=172, embed=64]`},
+		{"a size that the tensors do not have", `metadata={"llama.embedding_length": 65}`,
+			`FILE: tensor blk.0.attn_norm.weight is 64, want [embed=65]`},
+		{"more heads than there is room for", `metadata={"llama.attention.head_count": 7}`,
+			`FILE: tensor blk.0.attn_q.weight is 64 × 64, want [head=7, head_dim=9, embed=64]`},
+		{"no heads", `metadata={"llama.attention.head_count": 0}`,
+			`attention.head_count is 0, want 1 or more`},
+		{"a size that is missing", `metadata={"llama.feed_forward_length": None}`,
+			`gguf: FILE: missing key llama.feed_forward_length, want an integer`},
+		{"a size that is a text", `metadata={"llama.feed_forward_length": None, "llama.block_count": {"string": "5"}}`,
+			`gguf: FILE: llama.block_count is a string, want an integer`},
+		{"a tensor too many", `tensors={"blk.9.attn_q.weight": zeros(a=64, b=64)}`,
+			`FILE has 1 tensors that the family llama does not use: blk.9.attn_q.weight`},
+		{"layers without end", `metadata={"llama.block_count": 1 << 30}`,
+			`FILE has no tensor blk.5.`},
+		{"layers of a negative number", `metadata={"llama.block_count": {"i32": -1}}`,
+			`block_count is -1, want 1 or more`},
+		{"a tensor of another kind", `tensors={"blk.3.ffn_up.weight": zeros(a=172, b=64, dtype="i32")}`,
+			`FILE: tensor blk.3.ffn_up.weight has elements of the type i32, want fractions`},
+		{"no tokenizer", `metadata={"tokenizer.ggml.model": None}`,
+			`load_model: token: gguf: FILE: missing key tokenizer.ggml.model, want a string`},
+		{"an unknown tokenizer", `metadata={"tokenizer.ggml.model": "braille"}`,
+			`tokenizer.ggml.model: got "braille", want one of llama, gpt2, `},
+		{"an unknown pre-tokenizer", `metadata={"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "words", ` +
+			`"tokenizer.ggml.merges": {"string": ["a b"]}}`,
+			`tokenizer.ggml.pre: got the pre-tokenizer "words", want one of `},
+		{"a template that is no text", `metadata={"tokenizer.chat_template": 3}`,
+			`gguf: FILE: tokenizer.chat_template is a u32, want a string`},
+		{"an unknown kind of rope", `metadata={"llama.rope.scaling.type": "spiral"}`,
+			`rope scaling of type spiral is unknown; known are none, linear, yarn, longrope`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			it := New(Config{Stdout: io.Discard})
+			defer it.Close()
+			file := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "_")+".gguf")
+			it.Predeclare("file", star.String(file))
+			src := `save_gguf(file, axes=False, like=open_gguf("` + stories + `"), ` + c.changes + `)`
+			if _, err := it.Eval(context.Background(), "save.star", src); err != nil {
+				t.Fatal(err)
+			}
+			_, err := it.Eval(context.Background(), "load.star", `load_model(file)`)
+			if err == nil {
+				t.Fatal("it loads")
+			}
+			message := strings.Split(err.Error(), "\n")[0]
+			t.Log(strings.ReplaceAll(message, dir, ""))
+			want := strings.ReplaceAll(c.want, "FILE", file)
+			if !strings.Contains(message, want) || strings.Contains(message, "internal error") {
+				t.Errorf("got %s\nwant %s", message, want)
+			}
+		})
+	}
+}
+
+// TestFamilyFile gives a model a family's file that is not one of the project's, and files that are none.
+func TestFamilyFile(t *testing.T) {
+	dir := t.TempDir()
+	it := newTest(Config{Stdout: io.Discard, Dir: dir})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+save_text("mine.star", """
+load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
+embed, layer, load_weights = e, l, w
+def logits(m, x, b):
+    return -s(m, x, b)
+""")
+a, b = load_model(model), load_model(model, family="mine.star")
+equal((a.logits([1, 5]) + b.logits([1, 5])).abs().max().item(), 0.0)
+save_text("half.star", "def embed(m, tokens, b):\n    return tokens\n")
+equal(catch(load_model, model, family="half.star").error,
+      "load_model: half.star does not define the function load_weights, which a family has")
+r = catch(load_model, model, family="none.star").error
+if "none.star" not in r or "no such file" not in r:
+    fail(r)
+save_text("wrong.star", "def f(:")
+if "wrong.star:1:8" not in catch(load_model, model, family="wrong.star").error:
+    fail(catch(load_model, model, family="wrong.star").error)
+`)); err != nil {
+		t.Error(err)
+	}
+}

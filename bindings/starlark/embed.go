@@ -1,0 +1,150 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	star "go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/models/kv"
+)
+
+// poolings are the ways to make one vector of a text, by the numbers of llama.cpp's pooling_type.
+var poolings = []string{"none", "mean", "first", "last"}
+
+// modelEmbed is m.embed(text, pooling=None, normalize=True): y[embed], what the model makes of a text or a list of
+// token ids: what its last layer and norm give for each token, the scores' input, of which pooling takes the "mean",
+// the "last" or the "first", or with "none" all: y[row, embed]. Without pooling it is what the file says, else the
+// mean. Normalized vectors have the length 1.
+func modelEmbed(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var text, pooling star.Value = nil, star.None
+	normalize := true
+	err = star.UnpackArgs(b.Name(), args, kwargs, "text", &text, "pooling?", &pooling, "normalize?", &normalize)
+	if err != nil {
+		return nil, err
+	}
+	m, it := b.Receiver().(*Model), interpOf(t)
+	how := m.pooling
+	if pooling != star.None {
+		name, _ := star.AsString(pooling)
+		if how = slices.Index(poolings, name); how < 0 {
+			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("pooling: got %s, want one of %s", pooling,
+				strings.Join(poolings, ", ")), Hint: `as in: m.embed("once", pooling="mean")`}
+		}
+	}
+	ids, err := m.prompt(b.Name(), text)
+	if err != nil {
+		return nil, err
+	}
+	if m.context > 0 && len(ids) > m.context {
+		return nil, m.tooLong(b.Name(), len(ids), 0)
+	}
+	rows, width, err := m.states(it, ids)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	pooled := pool(rows, width, poolings[how])
+	if normalize {
+		for row := range slices.Chunk(pooled, width) {
+			unit(row)
+		}
+	}
+	if poolings[how] == "none" {
+		return Tensor{it.env.FromFloats(dtype.F32, pooled, rowEmbed, len(pooled)/width, width)}, nil
+	}
+	return Tensor{it.env.FromFloats(dtype.F32, pooled, embedAxis, width)}, nil
+}
+
+var rowEmbed, embedAxis = mustAxes("row embed"), mustAxes("embed")
+
+// states is what the family's logits multiplies with the output for each of ids, one row after another. The output is
+// replaced by a single row of zeros, as nobody wants the scores.
+func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err error) {
+	of, ok := m.m.(*starlarkstruct.Struct)
+	if !ok {
+		return nil, 0, errors.New("the family's model is no struct")
+	}
+	output, err := attr(of, "output")
+	if err != nil {
+		return nil, 0, err
+	}
+	x, ok := output.(Tensor)
+	if !ok || x.Axes().Index("embed") < 0 {
+		return nil, 0, errors.New("the family's output has no axis embed")
+	}
+	width = x.Size("embed")
+	outer := it.env.Open()
+	defer outer.Close()
+	stub := it.env.FromFloats(dtype.F32, make([]float64, width), mustAxes("vocab embed"), 1, width)
+	fields := star.StringDict{}
+	of.ToStringDict(fields)
+	fields["output"] = Tensor{stub}
+	n := *m
+	n.m = starlarkstruct.FromStringDict(of.Constructor(), fields)
+	defer func() { it.env.Multiplied = nil }()
+	it.env.Multiplied = func(x, w *core.Tensor, _ *axis.List) {
+		if w == stub {
+			rows = append(rows, x.Float32s()...)
+		}
+	}
+	cache := kv.New(it.env, m.layers)
+	defer cache.Free()
+	for part := range slices.Chunk(ids, piece) {
+		y, err := n.forward(it, cache, part, true)
+		if err != nil {
+			return nil, 0, err
+		}
+		y.Free()
+	}
+	if len(rows) != len(ids)*width {
+		return nil, 0, errors.New("the family's logits does not multiply by its output")
+	}
+	return rows, width, nil
+}
+
+// pool makes one row of all, or leaves them.
+func pool(rows []float32, width int, how string) []float64 {
+	switch how {
+	case "first":
+		rows = rows[:width]
+	case "last":
+		rows = rows[len(rows)-width:]
+	}
+	if how != "mean" {
+		pooled := make([]float64, len(rows))
+		for i, v := range rows {
+			pooled[i] = float64(v)
+		}
+		return pooled
+	}
+	pooled := make([]float64, width)
+	for i, v := range rows {
+		pooled[i%width] += float64(v)
+	}
+	for i := range pooled {
+		pooled[i] /= float64(len(rows) / width)
+	}
+	return pooled
+}
+
+// unit gives a vector the length 1, unless it has none.
+func unit(x []float64) {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v * v)
+	}
+	if sum == 0 {
+		return
+	}
+	for i := range x {
+		x[i] /= math.Sqrt(sum)
+	}
+}

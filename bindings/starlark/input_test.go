@@ -1,0 +1,140 @@
+package starlark
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestInterruptible ends what takes long within a call, and lets the script go on as if nothing had been.
+func TestInterruptible(t *testing.T) {
+	for name, body := range map[string]string{
+		"a loop":   "while True:\n        pass",
+		"a kernel": "for _ in range(1 << 20):\n        x.dot(w, \"k\")",
+		"a generation": "for piece in m.generate([403], max_tokens=2000, logit_bias={1: False, 2: False}):\n" +
+			"        said.append(piece)",
+		"caught": "while True:\n        catch(list, range(1 << 22))",
+		"nested": "interruptible(lambda: [x.dot(w, \"k\") for _ in range(1 << 20)])\n" +
+			"    said.append(\"on\")\n    while True:\n        pass",
+	} {
+		t.Run(name, func(t *testing.T) {
+			it := talking(t, Config{Stdout: io.Discard})
+			src := "x = ones(i=1024, k=1024); w = ones(j=1024, k=1024); said = []\ndef long():\n    " + body + `
+
+began()
+r = interruptible(long)
+equal((r.value, r.interrupted), (None, True))
+equal(x.dot(w, "k").at(i=5, j=7).item(), 1024.0)
+equal("".join(list(m.generate("Once", max_tokens=3))), " upon a time")
+equal(interruptible(lambda a, b=0: a + b, 3, b=4), struct(value=7, interrupted=False))
+equal(catch(interruptible, lambda: fail("no")).error, "fail: no")
+`
+			presses := 1
+			if name == "nested" {
+				presses = 2
+			}
+			began := make(chan bool, 1)
+			fn, err := Function("began", func() { began <- true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			it.Predeclare("began", fn)
+			go func() {
+				<-began
+				for range presses {
+					time.Sleep(60 * time.Millisecond)
+					for !it.Interrupt() {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}()
+			if err := it.RunSource(context.Background(), "t.star", []byte(src)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestInterruptibleEnds insists that a context ends all of a run.
+func TestInterruptibleEnds(t *testing.T) {
+	it := New(Config{})
+	defer it.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	const src = "def f():\n    while True:\n        pass\n\nwhile True:\n    interruptible(f)"
+	err := it.RunSource(ctx, "t.star", []byte(src))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if it.Interrupt() {
+		t.Error("there is nothing to interrupt any more")
+	}
+}
+
+// TestInput reads lines, and Ctrl-C ends what waits for one; the line that comes then is the next.
+func TestInput(t *testing.T) {
+	typed, asked := make(chan string), make(chan string, 9)
+	it := newTest(Config{ReadLine: func(prompt string) (string, error) {
+		asked <- prompt
+		text, ok := <-typed
+		switch {
+		case !ok:
+			return "", io.EOF
+		case text == "^C":
+			return "", context.Canceled
+		}
+		return text, nil
+	}})
+	defer it.Close()
+	go func() {
+		typed <- "one"
+		<-asked
+		<-asked
+		for !it.Interrupt() {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(20 * time.Millisecond)
+		typed <- "two"
+		typed <- "^C"
+		close(typed)
+	}()
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+equal(input("> "), "one")
+equal(interruptible(input), struct(value=None, interrupted=True))
+equal(input(), "two")
+equal(interruptible(input).interrupted, True)
+equal([input(), input()], [None, None])
+`)); err != nil {
+		t.Error(err)
+	}
+	none := New(Config{})
+	defer none.Close()
+	err := none.RunSource(context.Background(), "t.star", []byte("input()"))
+	if err == nil || !strings.Contains(err.Error(), "this program gives scripts no lines to read") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestInputEnds insists that Ctrl-C at a prompt ends a script that does not say otherwise.
+func TestInputEnds(t *testing.T) {
+	it := New(Config{ReadLine: func(string) (string, error) { return "", context.Canceled }})
+	defer it.Close()
+	if err := it.RunSource(context.Background(), "t.star", []byte("input()")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestThreads(t *testing.T) {
+	it := newTest(Config{Threads: 3})
+	defer it.Close()
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+equal([threads(), threads(1), threads(), threads(3)], [3, 1, 1, 3])
+for n in (0, 4, "a"):
+    equal(catch(threads, n).error.partition(";")[0], "threads: got " + repr(n) + ", want a number from 1 to 3")
+`)); err != nil {
+		t.Error(err)
+	}
+}
