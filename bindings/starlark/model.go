@@ -25,13 +25,14 @@ type Model struct {
 	name     string
 	tokens   *Tokenizer
 	layers   int
-	nameOf   func(x *core.Tensor) string // of a weight in the file
-	m        star.Value                  // what the family's load_weights returned
-	template string                      // the chat template in the file; "": it has none
-	ropes    []star.Tuple                // settings of rope, as keywords
+	file     *models.Weights
+	m        star.Value   // what the family's load_weights returned
+	template string       // the chat template in the file; "": it has none
+	ropes    []star.Tuple // settings of rope, as keywords
 	fns      map[string]star.Callable
 
-	variables star.Value // of a trainable model: m without its config
+	variables star.Value              // of a trainable model: m without its config
+	names     map[*core.Tensor]string // what the file calls its variables
 }
 
 // loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
@@ -63,6 +64,11 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	if err != nil {
 		return nil, err
 	}
+	return it.buildModel(path, w, options)
+}
+
+// buildModel is the model called name with the weights of an open file.
+func (it *Interp) buildModel(name string, w *models.Weights, options []token.Option) (*Model, error) {
 	tokens, err := token.New(w.File, options...)
 	if err != nil {
 		return nil, err
@@ -71,16 +77,16 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf, fns: map[string]star.Callable{}}
+	m := &Model{name: name, tokens: &Tokenizer{name, tokens}, file: w, fns: map[string]star.Callable{}}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}
-	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
-		fn, ok := family[name].(star.Callable)
+	for _, part := range []string{"load_weights", "embed", "layer", "logits"} {
+		fn, ok := family[part].(star.Callable)
 		if !ok {
-			return nil, fmt.Errorf("%s%s.star does not define %s", modelsRoot, w.Arch, name)
+			return nil, fmt.Errorf("%s%s.star does not define %s", modelsRoot, w.Arch, part)
 		}
-		m.fns[name] = fn
+		m.fns[part] = fn
 	}
 	file := &weightFile{w: w, vocab: tokens.Len()}
 	if m.m, err = star.Call(it.thread, m.fns["load_weights"], star.Tuple{file}, nil); err != nil {
@@ -88,7 +94,7 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	}
 	m.m.Freeze()
 	if unused := w.Unused(); len(unused) > 0 {
-		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused), w.Arch,
+		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", name, len(unused), w.Arch,
 			strings.Join(unused[:min(4, len(unused))], ", "))
 	}
 	return m, m.readConfig()
@@ -139,6 +145,7 @@ var modelMethods = map[string]*star.Builtin{
 	"detokenize":  star.NewBuiltin("detokenize", modelDetokenize),
 	"generate":    star.NewBuiltin("generate", modelGenerate),
 	"logits":      star.NewBuiltin("logits", modelLogits),
+	"save":        star.NewBuiltin("save", modelSave),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
 	"trainable":   star.NewBuiltin("trainable", modelTrainable),
 }
@@ -165,8 +172,8 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab",
-		"weights"}
+	return []string{"chat_prompt", "detokenize", "generate", "logits", "save", "tokenize", "tokenizer", "trainable",
+		"vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added

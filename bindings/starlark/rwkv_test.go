@@ -91,25 +91,27 @@ func writeRWKV(t *testing.T, path string) {
 	}
 }
 
+// normed is a layer norm.
+func normed(x, weight, bias []float64) []float64 {
+	mean, variance := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x))
+	}
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = (v-mean)/math.Sqrt(variance+1e-5)*weight[i] + bias[i]
+	}
+	return y
+}
+
 // rwkvScores is its scores by the formulas of the paper, in f64 and one number after the other.
 func rwkvScores(ids []int) [][]float64 {
 	const e = rwkvEmbed
 	w, _ := rwkvWeights()
-	norm := func(x, weight, bias []float64) []float64 {
-		mean, variance := 0.0, 0.0
-		for _, v := range x {
-			mean += v / float64(len(x))
-		}
-		for _, v := range x {
-			variance += (v - mean) * (v - mean) / float64(len(x))
-		}
-		y := make([]float64, len(x))
-		for i, v := range x {
-			y[i] = (v-mean)/math.Sqrt(variance+1e-5)*weight[i] + bias[i]
-		}
-		return y
-	}
-	named := func(x []float64, name string) []float64 { return norm(x, w[name+".weight"], w[name+".bias"]) }
+	named := func(x []float64, name string) []float64 { return normed(x, w[name+".weight"], w[name+".bias"]) }
 	times := func(x []float64, name string) []float64 {
 		m := w[name+".weight"]
 		y := make([]float64, len(m)/len(x))
@@ -154,7 +156,7 @@ func rwkvScores(ids []int) [][]float64 {
 						*s = w[b+"att.time_decay"][at+p]**s + pair
 					}
 				}
-				copy(out[at:at+rwkvSize], norm(out[at:at+rwkvSize], w[b+"att.ln_x.weight"][at:at+rwkvSize],
+				copy(out[at:at+rwkvSize], normed(out[at:at+rwkvSize], w[b+"att.ln_x.weight"][at:at+rwkvSize],
 					w[b+"att.ln_x.bias"][at:at+rwkvSize]))
 			}
 			for j, g := range gate {

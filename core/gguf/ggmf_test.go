@@ -74,8 +74,8 @@ func TestGGMFRefuses(t *testing.T) {
 	}{
 		{"version", ggmfImage(1), "ggmf version 1 is unknown, want 100 or 101"},
 		{"negative", patched(whole, 16, 0xff, 0xff, 0xff, 0xff), "ggmf.block_count is -1, want 0 or more"},
-		{"old blocks", ggmfImage(100, ggmfSample...), "tensor 2, blocks.0.att.key.weight: is q5_1 of version 100, whose " +
-			"blocks are no longer read; quantize the model again"},
+		{"old blocks", ggmfImage(100, ggmfSample...), "tensor 2, blocks.0.att.key.weight: is q5_1 of version 100, " +
+			"whose blocks are no longer read; quantize the model again"},
 		{"no dims", one(ggmfTensor{name: "w"}), `tensor 0, "": has 0 dims, want 1 to 4`},
 		{"many dims", one(ggmfTensor{"w", 0, make([]uint32, 5), nil}), `tensor 0, "": has 5 dims, want 1 to 4`},
 		{"negative dim", one(ggmfTensor{"w", 0, []uint32{1 << 31}, nil}),
