@@ -18,7 +18,8 @@ func TestAttentionGradBudget(t *testing.T) {
 		m := &Maker{Env: env}
 		a := attentionGrad{Attention: Attention{Q: m.Tensor(dtype.F32, "seq=64 head=4 head_dim=8"),
 			K: m.Tensor(dtype.F32, "key_seq=2048 head=4 head_dim=8"),
-			V: m.Tensor(dtype.F32, "key_seq=2048 head=4 head_dim=8")}, GY: m.Tensor(dtype.F32, "seq=64 head=4 head_dim=8")}
+			V: m.Tensor(dtype.F32, "key_seq=2048 head=4 head_dim=8")}}
+		a.GY = m.Tensor(dtype.F32, "seq=64 head=4 head_dim=8")
 		env.SetMemoryLimit(env.Memory().InUse + limit)
 		defer Recover(&err)
 		for _, g := range attentionGrads.All(a) {
