@@ -19,10 +19,10 @@ import (
 )
 
 // runExample runs a script from the root of the project and returns what it prints.
-func runExample(t *testing.T, path string) string {
+func runExample(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	it := starlark.New(starlark.Config{Stdout: &out})
+	it := starlark.New(starlark.Config{Stdout: &out, Args: args})
 	defer it.Close()
 	plot.Add(it)
 	if err := it.RunFile(context.Background(), path); err != nil {
@@ -55,6 +55,33 @@ func TestExamples(t *testing.T) {
 				t.Error("printed nothing")
 			}
 		})
+	}
+}
+
+// The small Qwen 3 of the example is saved in four types, which load as models that say nearly the same.
+func TestTinyQwen3(t *testing.T) {
+	needsAssembly(t)
+	dir := t.TempDir()
+	runExample(t, "examples/tiny_qwen3.star", dir)
+	it := starlark.New(starlark.Config{Dir: dir})
+	defer it.Close()
+	if _, err := it.Eval(context.Background(), "compare", `
+names = ["model.gguf", "model-f16.gguf", "model-q8_0.gguf", "model-q4_k_m.gguf"]
+models = [load_model(name) for name in names]
+ids = models[0].tokenize("What, my lord, is the matter with the king?")
+scores = [m.logits(ids).log_softmax("vocab") for m in models]
+`); err != nil {
+		t.Fatal(err)
+	}
+	v, err := it.Eval(context.Background(), "compare",
+		`[(s.exp() * (s - scores[0])).sum("vocab").abs().max().item() for s in scores]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, most := range []float64{0, 1e-6, 1e-4, 5e-3} {
+		if d, _ := star.AsFloat(v.(*star.List).Index(i)); !(d <= most) {
+			t.Errorf("file %d: divergence %g, want at most %g", i, d, most)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/par"
 	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/num"
 )
@@ -82,6 +83,9 @@ func attendBack[C float32 | float64](c *Ctx, a *attentionGrad) {
 	if r.kHead != "" {
 		heads *= a.K.Size(r.kHead)
 	}
+	for range par.Most(&c.c.env.Control, heads) {
+		t.put(t.room())
+	}
 	c.Split(heads, 1, func(lo, hi int) {
 		room := t.take()
 		defer t.put(room)
@@ -96,22 +100,28 @@ func attendBack[C float32 | float64](c *Ctx, a *attentionGrad) {
 	}
 }
 
+// room is a new one, whose memory ends with the operation. The workers cannot ask for it, so it is there before them.
+func (t *attendingBack[C]) room() *attentionRoom[C] {
+	of := func(n int) []C {
+		return elementsOf[C](t.c.Scratch(native[C](), axisList("room"), []int{n}))
+	}
+	n := min(gradRows, max(1, t.queries)) * t.keys
+	room := &attentionRoom[C]{p: of(n), g: of(n), turned: of(n)}
+	if t.a.Softcap > 0 {
+		room.capped = of(n)
+	}
+	if t.mask != nil {
+		room.mask = of(t.keys)
+	}
+	return room
+}
+
 func (t *attendingBack[C]) take() *attentionRoom[C] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.idle); n > 0 {
-		room := t.idle[n-1]
-		t.idle = t.idle[:n-1]
-		return room
-	}
-	n := min(gradRows, max(1, t.queries)) * t.keys
-	room := &attentionRoom[C]{p: make([]C, n), g: make([]C, n), turned: make([]C, n)}
-	if t.a.Softcap > 0 {
-		room.capped = make([]C, n)
-	}
-	if t.mask != nil {
-		room.mask = make([]C, t.keys)
-	}
+	n := len(t.idle)
+	room := t.idle[n-1]
+	t.idle = t.idle[:n-1]
 	return room
 }
 

@@ -134,8 +134,8 @@ func (t *Tensor) Fixed() string {
 //
 // Errors: t is shared, or repeats along an axis; v is of another shape.
 func (t *Tensor) Assign(v *Tensor) {
-	t.mustHaveData("assign")
-	v.mustHaveData("assign")
+	t.mustBeThere("assign")
+	v.mustBeThere("assign")
 	switch why := t.Fixed(); {
 	case why != "":
 		panic(&Error{Op: "assign", Msg: why, Hint: "change a copy: x.copy()"})

@@ -7,6 +7,7 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // MoE is the mixture of a row's experts, which route has chosen: the sum over the choices of weight · down · (act(gate
@@ -18,7 +19,11 @@ import (
 // Numerics: the rows of an expert are one product of matrices, whose rows are those of dot; a row's experts are added
 // in the order of the choices, each product and sum rounded once together; f16 and bf16 compute in f32 and round once.
 //
-// Errors: axes that do not fit; indices outside of 0 … number of experts - 1; different dtypes.
+// Weights of experts may be quantized, each on its own: products are those of dot. Their first axis is that of the
+// experts, and their blocks lie along the axes that are contracted.
+//
+// Errors: axes that do not fit; indices outside of 0 … number of experts - 1; different dtypes; quantized weights with
+// other blocks.
 //
 // Example:
 //
@@ -88,9 +93,26 @@ func (a *MoE) Names(p *Plan) {
 	if a.X.axes.HasAll(axes) && axes.HasAll(a.X.axes) {
 		axes = a.X.axes
 	}
-	p.Out(axes, p.Same(a.X, a.Weights, a.WGate, a.WUp, a.WDown))
+	plain := []*Tensor{a.X, a.Weights}
+	for i, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
+		if p.product(a.X, w); !w.stored() {
+			plain = append(plain, w)
+			continue
+		}
+		con := []*axis.Contraction{&r.gate, &r.up, &r.down}[i]
+		p.alongBlocks(w, con.Sum)
+		con.Sum = w.axes.Shared(con.Sum)
+		if w.axes.At(0) != string(a.Axis) {
+			p.Fail(fmt.Sprintf("the first axis of %s is %q, want that of the experts", p.Describe(w), w.axes.At(0)),
+				p.c.param(w)+".dequantize()")
+		}
+	}
+	p.Out(axes, p.Same(plain...))
 	p.Keep(r)
 }
+
+// Quantized takes quantized weights of experts.
+func (*MoE) Quantized() (operands uint64, named bool) { return 7 << 3, false }
 
 // roles sorts the axes.
 func (a *MoE) roles() moeRoles {
@@ -166,15 +188,14 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 			}
 		}
 	}
-	expert := func(y, x, w *Tensor, con axis.Contraction, e, lo, hi int) {
-		c.contract(y.rows(lo, hi), x.rows(lo, hi), w.only(string(a.Axis), e), con)
-	}
 	each(func(e, lo, hi int) {
-		expert(hidden, xs, a.WGate, r.gate, e, lo, hi)
-		expert(up, xs, a.WUp, r.up, e, lo, hi)
+		c.expert(hidden.rows(lo, hi), xs.rows(lo, hi), a.WGate, string(a.Axis), e, r.gate)
+		c.expert(up.rows(lo, hi), xs.rows(lo, hi), a.WUp, string(a.Axis), e, r.up)
 	})
 	gateExperts(c, a.Activation, elementsOf[C](hidden), elementsOf[C](c.Dense(up, hidden.axes, dt)))
-	each(func(e, lo, hi int) { expert(ys, hidden, a.WDown, r.down, e, lo, hi) })
+	each(func(e, lo, hi int) {
+		c.expert(ys.rows(lo, hi), hidden.rows(lo, hi), a.WDown, string(a.Axis), e, r.down)
+	})
 
 	order := r.rows.Append(r.down.B)
 	dst := out
@@ -195,6 +216,15 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	if dst != out {
 		c.copyInto(out, dst.permuted(out.axes))
 	}
+}
+
+// expert computes y = x·w for rows of one expert, whose weights are those of w at a place of the axis.
+func (c *Ctx) expert(y, x, w *Tensor, axis string, place int, con axis.Contraction) {
+	if rows := w.Len() / max(1, w.Size(axis)*w.panels); w.panels > 0 && rows%qdot.Rows != 0 {
+		c.Fail(fmt.Sprintf("%s lies in panels that experts share: each has %d rows, want a multiple of %d", c.Describe(w),
+			rows, qdot.Rows), c.c.param(w)+".dequantize()")
+	}
+	c.contract(y, x, w.only(axis, place), con)
 }
 
 // gateExperts sets gate to act(gate) · up.
@@ -225,14 +255,19 @@ func (t *Tensor) rows(lo, hi int) *Tensor {
 	return v
 }
 
-// only is a header for one place of an axis, which it lacks.
+// only is a header for one place of an axis, which it lacks. If the elements are in blocks it is the first axis, and
+// a place has whole ones.
 func (t *Tensor) only(name string, place int) *Tensor {
 	k := t.axes.Index(name)
-	v := &Tensor{env: t.env, dtype: t.dtype, axes: t.axes.Without(axisList(name)), data: t.data}
+	v := &Tensor{env: t.env, dtype: t.dtype, panels: t.panels, axes: t.axes.Without(axisList(name)), data: t.data}
 	v.sizes = append(append(v.sizes, t.sizes[:k]...), t.sizes[k+1:]...)
 	v.strides = append(append(v.strides, t.strides[:k]...), t.strides[k+1:]...)
 	if v.Len() > 0 {
-		v.data = unsafe.Add(t.data, place*t.strides[k]*t.dtype.Size())
+		offset := place * t.strides[k] * t.dtype.Size()
+		if t.stored() {
+			offset = formatOf(t.dtype).Size(place * t.strides[k])
+		}
+		v.data = unsafe.Add(t.data, offset)
 	}
 	return v
 }
@@ -253,7 +288,8 @@ type moeGradient struct {
 	axis             string
 	x, weights, gy   *Tensor // by row, by choice, by row
 	forX, forWeights []*Tensor
-	experts          [3][]*Tensor // of w_gate, w_up and w_down, expert by expert
+	w                [3]*Tensor   // w_gate, w_up and w_down, decoded
+	experts          [3][]*Tensor // of them, expert by expert
 }
 
 const (
@@ -272,6 +308,11 @@ func (m *moeGradient) run(gy *Tensor) {
 			}
 		}
 		return
+	}
+	for i, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
+		if m.w[i] = w; w.stored() {
+			m.w[i] = w.Dequantize()
+		}
 	}
 	m.x, m.gy = flat(a.X, m.r.rows, moeRow), flat(gy, m.r.rows, moeRow)
 	m.weights = flat(a.Weights, m.r.rows.Append(m.r.choice), moePair)
@@ -304,7 +345,7 @@ func (m *moeGradient) run(gy *Tensor) {
 
 // expert adds what one expert gives to the gradients.
 func (m *moeGradient) expert(e int, rows, pairs *Tensor) {
-	gate, up, down := m.a.WGate.At(m.axis, e).wide(), m.a.WUp.At(m.axis, e).wide(), m.a.WDown.At(m.axis, e).wide()
+	gate, up, down := m.w[0].At(m.axis, e).wide(), m.w[1].At(m.axis, e).wide(), m.w[2].At(m.axis, e).wide()
 	x, gy := m.x.Gather(rows, moeRow), m.gy.Gather(rows, moeRow)
 	contract := func(x, w *Tensor, axes Axes) *Tensor { return dot.Call(Dot{X: x, W: w, Axes: axes}) }
 	g, u := contract(x, gate, m.r.embed), contract(x, up, m.r.embed)
@@ -386,6 +427,12 @@ func (*MoE) Samples(m *Maker) (list []MoE) {
 	add(dtype.F32, dtype.I64, "row=3", 0, 2, 3, 4, "relu")
 	for _, ids := range integers {
 		add(dtype.F32, ids, "row=3", 3, 2, 3, 4, "silu")
+	}
+	for _, dt := range []dtype.Type{dtype.F32, dtype.BF16} {
+		list = append(list, MoE{X: m.Tensor(dt, "row=5 embed=32"), Weights: m.Tensor(dt, "row=5 choice=2"),
+			Indices: m.Indices(dtype.I64, 3, "row=5 choice=2"), WGate: m.Quantized("q8_0", "expert=3 ffn=64 embed=32"),
+			WUp:   m.Quantized("q4_1", "expert=3 ffn=64 embed=32"),
+			WDown: m.Quantized("q4_0", "expert=3 embed=32 ffn=64"), Axis: "expert", Activation: "silu"})
 	}
 	for _, dt := range floats {
 		add(dt, dtype.I64, "batch=2 row=3", 2, 4, 5, 3, "silu")

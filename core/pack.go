@@ -16,6 +16,9 @@ import (
 // numbers of 16 bits as package gemm does. As few operations take it as take quantized tensors; its strides count
 // elements as if it were not in panels.
 
+// PanelRows is the number of rows in a panel.
+const PanelRows = qdot.Rows
+
 // Pack is the weight x in panels, so that dot, dots and linear read it at the speed of memory: x is quantized, f16 or
 // bf16. row is the number of elements that are contracted, those along the last axes. The result is shared, like any
 // weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself

@@ -2,6 +2,7 @@ package core
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -165,6 +166,48 @@ func defined(env *Env, q *qdot.Format, x, w *Tensor) *Tensor {
 	return out
 }
 
+// TestQuantizedExperts: each row of a mixture is what dot makes of it with the weights of its experts alone, whatever
+// other rows there are.
+func TestQuantizedExperts(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	const experts = 4
+	var alone [3][]*Tensor // the experts' weights one by one
+	var all [3]*Tensor
+	for i, shape := range []string{"ffn=64 embed=256", "ffn=64 embed=256", "embed=256 ffn=64"} {
+		format := []string{"q4_k", "q8_0", "q5_1"}[i]
+		var plain []*Tensor
+		for range experts {
+			w := m.Tensor(dtype.F32, shape)
+			plain = append(plain, w)
+			alone[i] = append(alone[i], w.Quantize(quantized(t, format), ""))
+		}
+		all[i] = StackAll("expert", plain...).Quantize(quantized(t, format), "")
+	}
+	for _, rows := range []int{1, 2, 40} {
+		x := m.Tensor(dtype.F32, "row=%d embed=256", rows)
+		weights := m.Tensor(dtype.F32, "row=%d choice=2", rows)
+		ids := m.Indices(dtype.I64, experts, "row=%d choice=2", rows)
+		got := x.MoE(weights, ids, all[0], all[1], all[2])
+		for r := range rows {
+			row, places := x.Slice("row", r, r+1, 1), ids.At("row", r).Int64s()
+			want := row.zerosIn(m.Env)
+			for k, e := range places {
+				h := row.Dot(alone[0][e], "embed").SiLU().Mul(row.Dot(alone[1][e], "embed"))
+				y := h.Dot(alone[2][e], "ffn")
+				// one rounding of product and sum
+				w := float64(weights.At("row", r).Float32s()[k])
+				sums, ys := want.Float32s(), y.Float32s()
+				values := make([]float64, len(ys))
+				for j := range ys {
+					values[j] = float64(float32(math.FMA(float64(ys[j]), w, float64(sums[j]))))
+				}
+				want = m.Env.FromFloats(dtype.F32, values, row.axes, 1, 256)
+			}
+			sameBits(t, fmt.Sprintf("row %d of %d", r, rows), got.Slice("row", r, r+1, 1).Copy(), want)
+		}
+	}
+}
+
 // TestQuantizedAxis: the axis that is quantized becomes the last; the numbers stay where they were.
 func TestQuantizedAxis(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 1)}
@@ -229,6 +272,18 @@ func TestQuantizedMisuse(t *testing.T) {
 				`(with indices[row=2]); quantize it along "out": weight.dequantize().quantize("q4_0", "out")`},
 		{"plain", func() { x.Dequantize() },
 			"dequantize: x[row=2, in=64] is f32, which is not quantized; use x as it is"},
+		{"experts behind", func() {
+			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
+			w := m.Quantized("q4_0", "ffn=32 expert=2 embed=64")
+			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, w, m.Quantized("q4_0", "expert=2 embed=64 ffn=32"))
+		}, `moe: the first axis of w_gate[ffn=32, expert=2, embed=64] is "ffn", want that of the experts; ` +
+			"w_gate.dequantize()"},
+		{"experts' blocks", func() {
+			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
+			w := m.Quantized("q4_0", "expert=2 ffn=32 embed=64")
+			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, w, m.Quantized("q4_0", "expert=2 ffn=32 embed=64"))
+		}, `moe: w_down[expert=2, ffn=32, embed=64] has its blocks of q4_0 along "embed", want them along "ffn"; ` +
+			`quantize it along "ffn": w_down.dequantize().quantize("q4_0", "ffn")`},
 		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},
 	}
 	for _, tt := range tests {

@@ -26,3 +26,22 @@ func TestQuantized(t *testing.T) {
 		t.Errorf("%d gradients (-want +got):\n%s", len(got), diff)
 	}
 }
+
+// TestQuantizedExperts: the same through a mixture.
+func TestQuantizedExperts(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	m := &core.Maker{Env: env}
+	w, down := m.Quantized("q4_0", "expert=3 ffn=64 embed=32"), m.Quantized("q8_0", "expert=3 embed=32 ffn=64")
+	x, weights := m.Tensor(dtype.F32, "row=5 embed=32"), m.Tensor(dtype.F32, "row=5 choice=2")
+	ids := m.Indices(dtype.I64, 3, "row=5 choice=2")
+	gradient := func(w, down *core.Tensor) []float64 {
+		v, u := env.Watch(x), env.Watch(weights)
+		y := v.MoE(u, ids, w, w, down)
+		backward(y.Mul(y).Sum())
+		return append(list(v.Variable().Grad), list(u.Variable().Grad)...)
+	}
+	got, want := gradient(w, down), gradient(w.Dequantize(), down.Dequantize())
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 170 {
+		t.Errorf("%d gradients (-want +got):\n%s", len(got), diff)
+	}
+}

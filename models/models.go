@@ -100,6 +100,10 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	switch half := dt == dtype.F16 || dt == dtype.BF16; {
 	case half && (len(t.Dims) < 2 || t.Dims[0] == 0):
 		x = w.env.Cast(x, dtype.F32).Share()
+	case len(t.Dims) > 2 && t.Dims[1]%core.PanelRows != 0: // a panel would have rows of two experts
+		if half {
+			x = w.env.Cast(x, dtype.F32).Share()
+		}
 	case half || dt.Quantized():
 		if packed := w.env.Pack(x, t.Dims[0]); packed != x {
 			x = packed

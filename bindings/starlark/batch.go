@@ -35,6 +35,7 @@ var batchMethods = map[string]*star.Builtin{
 	"delta_rule":    star.NewBuiltin("delta_rule", batchDeltaRule),
 	"last":          star.NewBuiltin("last", batchLast),
 	"rope":          star.NewBuiltin("rope", batchRope),
+	"wkv":           star.NewBuiltin("wkv", batchWKV),
 }
 
 // Attr is a method by name, or positions, where each row stands in its sequence.
@@ -50,7 +51,7 @@ func (b *batch) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (b *batch) AttrNames() []string {
-	return []string{"attend", "attend_latent", "conv", "delta_rule", "last", "positions", "rope"}
+	return []string{"attend", "attend_latent", "conv", "delta_rule", "last", "positions", "rope", "wkv"}
 }
 
 // floatArg takes a float or an int.
@@ -171,6 +172,22 @@ func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []
 		return nil, err
 	}
 	return Tensor{cache.DeltaRule(i, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
+}
+
+// batchWKV is b.wkv(i, r, k, v, decay, first): RWKV's time mixing in layer i, which has a state instead of keys and
+// values. r and k[row, head, key], v[row, head, value], decay and first[head, key] → y[row, head, value].
+func batchWKV(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (y star.Value, err error) {
+	defer rescue(&err)
+	var i int
+	var r, k, v, decay, first Tensor
+	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 6, &i, &r, &k, &v, &decay, &first); err != nil {
+		return nil, err
+	}
+	cache, err := fn.Receiver().(*batch).state(fn.Name())
+	if err != nil {
+		return nil, err
+	}
+	return Tensor{cache.WKV(i, r.Tensor, k.Tensor, v.Tensor, decay.Tensor, first.Tensor)}, nil
 }
 
 // batchLast is b.last(x): the rows of x whose scores are wanted.

@@ -29,6 +29,16 @@ type savedRun struct {
 	Version int            `json:"version"`
 	Random  [2]string      `json:"random"` // seed and stream, of 64 bits each
 	Objects map[string]any `json:"objects"`
+
+	// Blocks is what the file's tensors of bytes are that are the blocks of quantized tensors, by name.
+	Blocks map[string]savedBlocks `json:"blocks,omitempty"`
+}
+
+// savedBlocks describes a quantized tensor whose blocks are saved as bytes.
+type savedBlocks struct {
+	DType string `json:"dtype"`
+	Axes  string `json:"axes"`
+	Sizes []int  `json:"sizes"`
 }
 
 const checkpointVersion = 1
@@ -39,9 +49,9 @@ const maxObjectDepth = 200
 // saveCheckpoint is save_checkpoint(path, keep=0, **objects): what it takes to go on later, as one safetensors file,
 // for which a file of that name makes room at the end, so that there is the old one or the new one, never half of
 // one: save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors, numbers, texts,
-// lists, dicts and structs of these, and whatever has a state: optimizers, averages, batches. Functions inside,
-// schedules among them, are left out. Where the random numbers stand is saved too. With keep=2 the file that was there
-// becomes run.1.safetensors and that one run.2.safetensors.
+// lists, dicts and structs of these, and whatever has a state: optimizers, averages, batches; quantized tensors are
+// kept as their bytes. Functions inside, schedules among them, are left out. Where the random numbers stand is saved
+// too. With keep=2 the file that was there becomes run.1.safetensors and that one run.2.safetensors.
 func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
@@ -68,6 +78,15 @@ func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		}
 	}
 	seed, stream := it.env.RandomState()
+	for i := range s.list {
+		if t := &s.list[i]; t.x.DType().Quantized() {
+			if c.Blocks == nil {
+				c.Blocks = map[string]savedBlocks{}
+			}
+			c.Blocks[t.name] = savedBlocks{t.x.DType().String(), t.x.Axes().String(), t.x.Sizes()}
+			t.blocks = true
+		}
+	}
 	c.Random = [2]string{strconv.FormatUint(seed, 10), strconv.FormatUint(stream, 10)}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -179,7 +198,7 @@ func (s *saver) tensor(path string, x *core.Tensor) string {
 		name = fmt.Sprintf("%s#%d", path, i)
 	}
 	s.taken[name], s.names[x] = true, name
-	s.list = append(s.list, namedTensor{name, x})
+	s.list = append(s.list, namedTensor{name: name, x: x})
 	return name
 }
 

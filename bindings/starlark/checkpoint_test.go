@@ -344,3 +344,60 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 	})
 }
+
+// Quantized tensors go through a checkpoint byte for byte, alone and in place.
+func TestCheckpointBlocks(t *testing.T) {
+	it, dir := inFolder(t)
+	evaluate(t, it, `
+w = randn(out=3, in_=256, seed=1)
+model = {"a": w.quantize("q4_k"), "b": [w.split("out", p=3, q=1).quantize("q8_0")], "c": ones(x=2)}
+model["d"] = model["a"]
+save_checkpoint("run.safetensors", model=model, step=3)
+c = load_checkpoint("run.safetensors")
+equal((c.model["a"].dtype, c.model["a"].axes), ("q4_k", ("out", "in")))
+equal(c.model["b"][0].shape, {"p": 3, "q": 1, "in": 256})
+equal(c.model["a"].dequantize().tolist(), model["a"].dequantize().tolist())
+equal(c.model["b"][0].dequantize().tolist(), model["b"][0].dequantize().tolist())
+other = {"a": (w * 2).quantize("q4_k"), "b": [(w * 2).split("out", p=3, q=1).quantize("q8_0")], "c": zeros(x=2)}
+other["d"] = other["a"]
+load_checkpoint("run.safetensors", model=other)
+equal(other["a"].dequantize().tolist(), model["a"].dequantize().tolist())
+equal(other["b"][0].dequantize().tolist(), model["b"][0].dequantize().tolist())
+equal(other["c"].tolist(), [1, 1])
+raw = load_safetensors("run.safetensors")
+equal((raw["model.a"].dtype, raw["model.a"].shape), ("u8", {"byte": 432}))
+save_checkpoint("again.safetensors", model=other, step=3)
+equal(read_bytes("again.safetensors") == read_bytes("run.safetensors"), True)
+plain = {"a": w, "b": [w], "c": zeros(x=2)}
+`)
+	for src, want := range map[string]string{
+		`load_checkpoint("run.safetensors", model=other | {"a": w.quantize("q8_0")})`: "model.a " +
+			"is q8_0[out=3, in=256] here but q4_k[out=3, in=256] there",
+		`save_npy("a.npy", model["a"])`:            "save x.dequantize(), or all of it with save_gguf",
+		`save_safetensors("a", {"a": model["a"]})`: "safetensors has no quantized dtype",
+	} {
+		refuses(t, it, src, want)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "run.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, with, want string }{
+		{`\"dtype\":\"q4_k\"`, `\"dtype\":\"q2_k\"`, "the sizes [3 256] do not take its 432 bytes"},
+		{`\"dtype\":\"q4_k\"`, `\"dtype\":\"i8__\"`, "there is no such quantized dtype"},
+		{`\"dtype\":\"q4_k\"`, `\"dtype\":\"bf16\"`, "there is no such quantized dtype"},
+		{`\"sizes\":[3,256]`, `\"sizes\":[9,256]`, "the sizes [9 256] are more than its 432 bytes hold"},
+		{`\"sizes\":[3,256]`, `\"sizes\":[-3,25]`, "are more than its 432 bytes hold"},
+		{`\"sizes\":[3,256]`, `\"sizes\":[76800]`, "is not in U8 of [432]"},
+		{`\"axes\":\"out in\"`, `\"axes\":\"in  in\"`, `load_checkpoint: bad.safetensors: model.a, of q4_k: `},
+	} {
+		bad := strings.Replace(string(whole), c.old, c.with, 1)
+		if bad == string(whole) || len(bad) != len(whole) {
+			t.Fatalf("the file has no %s", c.old)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "bad.safetensors"), []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, it, `load_checkpoint("bad.safetensors")`, c.want)
+	}
+}

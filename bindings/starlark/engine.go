@@ -53,6 +53,7 @@ func (it *Interp) attach() {
 	it.Predeclare("save_gguf", star.NewBuiltin("save_gguf", saveGGUF))
 	it.Predeclare("save_safetensors", star.NewBuiltin("save_safetensors", saveSafetensors))
 	it.Predeclare("keep", star.NewBuiltin("keep", keep))
+	it.Predeclare("new_model", star.NewBuiltin("new_model", newModel))
 	it.Predeclare("no_grad", star.NewBuiltin("no_grad", noGrad))
 	it.Predeclare("optim", optimModule())
 	it.Predeclare("progress", star.NewBuiltin("progress", progress))

@@ -35,7 +35,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		return nil, err
 	}
 	it := interpOf(t)
-	s := &ggufSaver{it: it, thread: t, draft: &gguf.Draft{}, axes: map[string]string{}}
+	s := &ggufSaver{op: b.Name(), it: it, thread: t, draft: &gguf.Draft{}, axes: map[string]string{}}
 	if f, ok := like.(*ggufFile); ok {
 		s.like, s.draft = f, f.file.Draft()
 		s.axes = f.keptAxes()
@@ -66,6 +66,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 
 // ggufSaver makes a draft of what a script gives.
 type ggufSaver struct {
+	op      string // that the script called
 	it      *Interp
 	thread  *star.Thread
 	draft   *gguf.Draft
@@ -105,9 +106,9 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 			delete(s.axes, name)
 			continue
 		case ok && item[1] == star.None && s.like != nil:
-			return s.like.missing("save_gguf", name)
+			return s.like.missing(s.op, name)
 		case !ok || !isTensor && !isLater:
-			return &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: got %s: %s", item[0], item[1].Type()),
+			return &core.Error{Op: s.op, Msg: fmt.Sprintf("tensors: got %s: %s", item[0], item[1].Type()),
 				Hint: `want tensors by name, as in: {"w": zeros(row=2)}`}
 		case isLater:
 			var err error
@@ -115,7 +116,7 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 				return err
 			}
 		}
-		t, err := draftTensor(name, x.Tensor)
+		t, err := draftTensor(s.op, name, x.Tensor)
 		if err != nil {
 			return err
 		}
@@ -137,13 +138,13 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 
 // shapeOf is what a function that makes a tensor would return, without data.
 func (s *ggufSaver) shapeOf(name string, fn star.Callable) (x Tensor, err error) {
-	v, err := checkShapes(s.thread, star.NewBuiltin("save_gguf", saveGGUF), star.Tuple{fn}, nil)
+	v, err := checkShapes(s.thread, star.NewBuiltin(s.op, saveGGUF), star.Tuple{fn}, nil)
 	if err != nil {
 		return x, err
 	}
 	x, ok := v.(Tensor)
 	if !ok {
-		return x, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: %s: the function returned a %s", name,
+		return x, &core.Error{Op: s.op, Msg: fmt.Sprintf("tensors: %s: the function returned a %s", name,
 			v.Type()), Hint: `want a tensor, as in: {"w": lambda: zeros(row=2)}`}
 	}
 	return x, nil
@@ -159,31 +160,31 @@ func (s *ggufSaver) writeLater(w io.Writer, name string, fn star.Callable, shape
 	}
 	x, ok := v.(Tensor)
 	if !ok || x.Shape() != shape {
-		return &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("tensors: %s: the function returned %s, but %s before",
+		return &core.Error{Op: s.op, Msg: fmt.Sprintf("tensors: %s: the function returned %s, but %s before",
 			name, v, shape)}
 	}
 	return x.WriteBlocks(w)
 }
 
 // draftTensor is a tensor to be written under a name.
-func draftTensor(name string, x *core.Tensor) (t gguf.DraftTensor, err error) {
+func draftTensor(op, name string, x *core.Tensor) (t gguf.DraftTensor, err error) {
 	if x.Closed() {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: %s", name, x)}
+		return t, &core.Error{Op: op, Msg: fmt.Sprintf("%s: %s", name, x)}
 	}
 	id, ok := gguf.TypeNamed(x.DType().String())
 	if !ok {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: the format has no %s", name, x.DType()),
+		return t, &core.Error{Op: op, Msg: fmt.Sprintf("%s: the format has no %s", name, x.DType()),
 			Hint: fmt.Sprintf("save x.cast(%q)", "i32")}
 	}
 	dims := x.Sizes()
 	slices.Reverse(dims)
 	const most = 4
 	if len(dims) > most {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: the format has at most %d axes, got %s", name,
+		return t, &core.Error{Op: op, Msg: fmt.Sprintf("%s: the format has at most %d axes, got %s", name,
 			most, x.Shape()), Hint: `merge some: x.merge(embed=("head", "head_dim"))`}
 	}
 	if block, _ := id.Block(); len(dims) > 0 && dims[0]%block != 0 {
-		return t, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis "+
+		return t, &core.Error{Op: op, Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis "+
 			"%q of %s", name, block, x.Axes().At(x.Rank()-1), x.Shape()),
 			Hint: "save it as the matrix that was quantized"}
 	}
@@ -199,7 +200,7 @@ func (s *ggufSaver) setMetadata(metadata star.IterableMapping) error {
 	for _, item := range metadata.Items() {
 		key, ok := star.AsString(item[0])
 		if !ok {
-			return &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("metadata: got the key %s, want a text", item[0]),
+			return &core.Error{Op: s.op, Msg: fmt.Sprintf("metadata: got the key %s, want a text", item[0]),
 				Hint: `as in: metadata={"general.name": "mine"}`}
 		}
 		old, had := s.draft.Value(key)
@@ -212,7 +213,7 @@ func (s *ggufSaver) setMetadata(metadata star.IterableMapping) error {
 		}
 		v, err := s.it.toGGUF(item[1], old, had)
 		if err != nil {
-			return fmt.Errorf("save_gguf: metadata: %s: %w", key, err)
+			return fmt.Errorf("%s: metadata: %s: %w", s.op, key, err)
 		}
 		s.draft.Set(key, v)
 	}

@@ -115,7 +115,7 @@ func (it *Interp) overview() string {
 			switch {
 			case core.Lookup(name) != nil: // of Starlark, and an operation on tensors
 				ops, functions = append(ops, name), append(functions, name)
-			case name == "load_model", name == "tokenizer", name == "bpe_train":
+			case name == "load_model", name == "new_model", name == "tokenizer", name == "bpe_train":
 				models = append(models, name)
 			default:
 				functions = append(functions, name)

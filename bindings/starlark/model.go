@@ -27,15 +27,16 @@ type Model struct {
 	name     string
 	tokens   *Tokenizer
 	layers   int
-	context  int                         // tokens that the model was made for; 0: any number
-	pooling  int                         // which of poolings the file names, mean if it names none
-	nameOf   func(x *core.Tensor) string // of a weight in the file
-	m        star.Value                  // what the family's load_weights returned
-	template string                      // the chat template in the file; "": it has none
-	ropes    []star.Tuple                // settings of rope, as keywords
+	context  int // tokens that the model was made for; 0: any number
+	pooling  int // which of poolings the file names, mean if it names none
+	file     *models.Weights
+	m        star.Value   // what the family's load_weights returned
+	template string       // the chat template in the file; "": it has none
+	ropes    []star.Tuple // settings of rope, as keywords
 	fns      map[string]star.Callable
 
-	variables star.Value // of a trainable model: m without its config
+	variables star.Value              // of a trainable model: m without its config
+	names     map[*core.Tensor]string // what the file calls its variables
 }
 
 // loadModel is load_model(path, pre=None, family=None): the language model in a GGUF file; m.generate(prompt) continues
@@ -70,6 +71,12 @@ func (it *Interp) openModel(path, module string, options []token.Option) (*Model
 		return nil, err
 	}
 	w.Name = path // as the script calls it
+	return it.buildModel(path, w, module, options)
+}
+
+// buildModel is the model called name with the weights of an open file; module is the family's file, "" for that of the
+// architecture.
+func (it *Interp) buildModel(name string, w *models.Weights, module string, options []token.Option) (*Model, error) {
 	tokens, err := token.New(w.File, options...)
 	if err != nil {
 		return nil, err
@@ -84,7 +91,7 @@ func (it *Interp) openModel(path, module string, options []token.Option) (*Model
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf, fns: map[string]star.Callable{}}
+	m := &Model{name: name, tokens: &Tokenizer{name, tokens}, file: w, fns: map[string]star.Callable{}}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}
@@ -92,12 +99,12 @@ func (it *Interp) openModel(path, module string, options []token.Option) (*Model
 	if id, err := w.Int(w.Key("pooling_type")); err == nil && id >= 0 && id < int64(len(poolings)) {
 		m.pooling = int(id)
 	}
-	for _, name := range []string{"load_weights", "embed", "layer", "logits"} {
-		fn, ok := family[name].(star.Callable)
+	for _, part := range []string{"load_weights", "embed", "layer", "logits"} {
+		fn, ok := family[part].(star.Callable)
 		if !ok {
-			return nil, fmt.Errorf("%s does not define the function %s, which a family has", module, name)
+			return nil, fmt.Errorf("%s does not define the function %s, which a family has", module, part)
 		}
-		m.fns[name] = fn
+		m.fns[part] = fn
 	}
 	file := &weightFile{w: w, vocab: tokens.Len()}
 	if m.m, err = star.Call(it.thread, m.fns["load_weights"], star.Tuple{file}, nil); err != nil {
@@ -105,7 +112,7 @@ func (it *Interp) openModel(path, module string, options []token.Option) (*Model
 	}
 	m.m.Freeze()
 	if unused := w.Unused(); len(unused) > 0 {
-		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", path, len(unused),
+		return nil, fmt.Errorf("%s has %d tensors that the family %s does not use: %s", name, len(unused),
 			strings.TrimSuffix(strings.TrimPrefix(module, modelsRoot), ".star"),
 			strings.Join(unused[:min(4, len(unused))], ", "))
 	}
@@ -166,6 +173,7 @@ var modelMethods = map[string]*star.Builtin{
 	"generate":    star.NewBuiltin("generate", modelGenerate),
 	"logits":      star.NewBuiltin("logits", modelLogits),
 	"perplexity":  star.NewBuiltin("perplexity", modelPerplexity),
+	"save":        star.NewBuiltin("save", modelSave),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
 	"trainable":   star.NewBuiltin("trainable", modelTrainable),
 }
@@ -195,7 +203,7 @@ func (m *Model) Attr(name string) (star.Value, error) {
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
 	return []string{"cache", "chat", "chat_prompt", "context", "detokenize", "embed", "generate", "logits",
-		"perplexity", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
+		"perplexity", "save", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added

@@ -258,7 +258,11 @@ func arrayHeader(op, name string, x star.Value) ([]byte, error) {
 	}
 	head, err := npy.Header(tensor.DType(), tensor.Sizes())
 	if err != nil {
-		return nil, &core.Error{Op: op, Msg: name + ": " + err.Error(), Hint: `x.cast("f32") keeps every value of bf16`}
+		hint := `x.cast("f32") keeps every value of bf16`
+		if tensor.DType().Quantized() {
+			hint = "save x.dequantize(), or all of it with save_gguf"
+		}
+		return nil, &core.Error{Op: op, Msg: name + ": " + err.Error(), Hint: hint}
 	}
 	return head, nil
 }

@@ -2,10 +2,12 @@ package starlark
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +60,56 @@ func TestQuantizedPerplexity(t *testing.T) {
 		t.Logf("%s: perplexity %.5f, want %.5f: %+.1e", recipe, got, want, got/want-1)
 		if !(math.Abs(got/want-1) <= 1e-3) {
 			t.Errorf("%s: perplexity %.5f, want %.5f", recipe, got, want)
+		}
+	}
+}
+
+// Along the text that llama.cpp writes by itself, 200 tokens, the most likely token is its own: in f32 and f16 always,
+// which makes the texts the same, in blocks where its two best are more than 0.5 apart, as it rounds what it multiplies
+// by to 8 bits.
+func TestGreedyText(t *testing.T) {
+	var ref map[string]json.RawMessage
+	readJSON(t, "../../models/testdata/stories260K.greedy.json", &ref)
+	var prompt []int
+	if err := json.Unmarshal(ref["prompt"], &prompt); err != nil {
+		t.Fatal(err)
+	}
+	it, dir := scriptIn(t)
+	for recipe, apart := range map[string]float64{"f32": 0, "f16": 0, "q8_0": 0.5, "q4_0": 0.5, "q4_k_m": 0.5} {
+		var text struct {
+			IDs []int     `json:"ids"`
+			Gap []float64 `json:"gap"` // between the scores of the two best
+		}
+		if err := json.Unmarshal(ref[recipe], &text); err != nil || len(text.IDs) != 200 || len(text.Gap) != 200 {
+			t.Fatalf("%s: %d tokens, %v", recipe, len(text.IDs), err)
+		}
+		it.Globals()["recipe"] = star.String(recipe)
+		if _, err := it.Eval(context.Background(), recipe,
+			`quantize_model(dir + "stories.gguf", dir + recipe + ".gguf", recipe)`); err != nil {
+			t.Fatal(err)
+		}
+		rows := modelScores(t, it, filepath.Join(dir, recipe+".gguf"), append(slices.Clone(prompt), text.IDs...))
+		same, sure := 0, 0
+		for i, want := range text.IDs {
+			row := rows[len(prompt)-1+i]
+			got := 0
+			for j, x := range row {
+				if x > row[got] {
+					got = j
+				}
+			}
+			if got == want {
+				same++
+			} else if text.Gap[i] >= apart {
+				t.Errorf("%s: token %d is %d, llama.cpp's %d is %g ahead", recipe, i, got, want, text.Gap[i])
+			}
+			if text.Gap[i] > apart {
+				sure++
+			}
+		}
+		t.Logf("%s: %d of 200 are llama.cpp's, of which %d had to be", recipe, same, sure)
+		if sure < 150 {
+			t.Errorf("%s: only %d tokens are compared", recipe, sure)
 		}
 	}
 }

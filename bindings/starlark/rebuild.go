@@ -13,7 +13,10 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/core/safetensors"
 )
 
 // plainOf is a value of a grad.State.
@@ -60,6 +63,44 @@ func (l *loader) fresh(name string) (*core.Tensor, error) {
 		l.read[name] = x
 	}
 	return x, err
+}
+
+// readBlocks is the quantized tensor whose blocks x is.
+func (f *tensorFile) readBlocks(op string, x safetensors.Tensor, b savedBlocks) (*core.Tensor, error) {
+	damaged := func(err error) error {
+		return fmt.Errorf("%s: %s: %s, of %s: %w", op, f.path, x.Name, b.DType, err)
+	}
+	dt, ok := dtype.Parse(b.DType)
+	format, quantized := quant.Of(dt)
+	if !ok || !quantized {
+		return nil, damaged(errors.New("there is no such quantized dtype"))
+	}
+	names, err := axis.Parse(b.Axes)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if of, _ := x.Type.DType(); of != dtype.U8 || len(x.Shape) != 1 || names.Len() != len(b.Sizes) || names.Len() == 0 {
+		return nil, damaged(fmt.Errorf("%s of %v is not in %s of %v", names, b.Sizes, x.Type, x.Shape))
+	}
+	n, most := 1, x.Shape[0]/format.Bytes*format.Block
+	for _, size := range b.Sizes {
+		if size < 0 || size > 0 && n > most/size {
+			return nil, damaged(fmt.Errorf("the sizes %v are more than its %d bytes hold", b.Sizes, x.Shape[0]))
+		}
+		n *= size
+	}
+	if n%format.Block != 0 || format.Size(n) != x.Shape[0] {
+		return nil, damaged(fmt.Errorf("the sizes %v do not take its %d bytes", b.Sizes, x.Shape[0]))
+	}
+	r, err := x.Elements()
+	if err != nil {
+		return nil, damaged(err)
+	}
+	t, err := f.it.env.ReadTensor(r, dt, names, b.Sizes...)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return t, nil
 }
 
 // build is a new value of what is saved.

@@ -98,6 +98,7 @@ func readCheckpoint(f *tensorFile) (*savedRun, error) {
 		if c.Version != checkpointVersion {
 			return nil, fmt.Errorf("the checkpoint in it is of version %d, want %d", c.Version, checkpointVersion)
 		}
+		f.blocks = c.Blocks
 		return &c, nil
 	}
 	return nil, errors.New("it is no checkpoint; load_safetensors loads the tensors in it")
@@ -257,20 +258,24 @@ func (l *loader) tensor(path string, fields map[string]any, x *core.Tensor) {
 
 // shapeOf is what core calls the shape of a tensor of the file.
 func (f *tensorFile) shapeOf(x safetensors.Tensor) string {
-	dt, _ := x.Type.DType()
-	if len(x.Shape) == 0 {
-		return dt.String()
-	}
+	of, _ := x.Type.DType()
+	dt, shape := of.String(), x.Shape
 	names := strings.Fields(f.axes[x.Name])
+	if b, ok := f.blocks[x.Name]; ok {
+		dt, shape, names = b.DType, b.Sizes, strings.Fields(b.Axes)
+	}
+	if len(shape) == 0 {
+		return dt
+	}
 	var sizes []string
-	for i, n := range x.Shape {
+	for i, n := range shape {
 		name := "?"
 		if i < len(names) {
 			name = names[i]
 		}
 		sizes = append(sizes, fmt.Sprintf("%s=%d", name, n))
 	}
-	return dt.String() + "[" + strings.Join(sizes, ", ") + "]"
+	return dt + "[" + strings.Join(sizes, ", ") + "]"
 }
 
 // list compares lists of the same length element by element; one without tensors is replaced as a whole.

@@ -16,6 +16,7 @@ import (
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/core/safetensors"
 )
 
@@ -80,6 +81,8 @@ type tensorFile struct {
 	path string // as the script calls it
 	file *safetensors.File
 	axes keptAxes
+
+	blocks map[string]savedBlocks // of a checkpoint: quantized tensors that are saved as bytes
 }
 
 // openTensors opens a file for op.
@@ -214,6 +217,9 @@ func (f *tensorFile) axesOf(op string, x safetensors.Tensor, given *axis.List) (
 
 // read is a copy of a tensor of the file; fractions become as, unless that is Invalid.
 func (f *tensorFile) read(op string, x safetensors.Tensor, given *axis.List, as dtype.Type) (*core.Tensor, error) {
+	if b, ok := f.blocks[x.Name]; ok {
+		return f.readBlocks(op, x, b)
+	}
 	names, err := f.axesOf(op, x, given)
 	if err != nil {
 		return nil, err
@@ -442,15 +448,16 @@ func saveSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("tensors: got %s: %s", item[0], item[1].Type()),
 				Hint: `want tensors by name, as in: {"w": zeros(row=2)}`}
 		}
-		list = append(list, namedTensor{name, x.Tensor})
+		list = append(list, namedTensor{name: name, x: x.Tensor})
 	}
 	return star.None, interpOf(t).saveTensors(b.Name(), path, list, texts, 0)
 }
 
 // namedTensor is a tensor to be saved.
 type namedTensor struct {
-	name string
-	x    *core.Tensor
+	name   string
+	x      *core.Tensor
+	blocks bool // it is quantized, and saved as bytes
 }
 
 // saveTensors writes a safetensors file of the tensors and texts, to which it adds the axis names. Of the file that was
@@ -458,6 +465,12 @@ type namedTensor struct {
 func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[string]string, keep int) error {
 	infos, axes := make([]safetensors.Info, len(list)), map[string]string{}
 	for i, t := range list {
+		if t.blocks {
+			f, _ := quant.Of(t.x.DType())
+			infos[i] = safetensors.Info{Name: t.name, DType: dtype.U8, Shape: []int{f.Size(t.x.Len())}}
+			axes[t.name] = "byte"
+			continue
+		}
 		if t.x.DType().Quantized() {
 			return &core.Error{Op: op, Msg: fmt.Sprintf("%s is %s, and safetensors has no quantized dtype", t.name,
 				t.x.Shape()), Hint: "save x.dequantize(), or all of it with save_gguf"}
@@ -490,7 +503,7 @@ func (it *Interp) saveTensors(op, path string, list []namedTensor, texts map[str
 			return err
 		}
 		for _, i := range order {
-			if err := list[i].x.WriteElements(w); err != nil {
+			if err := list[i].x.WriteBlocks(w); err != nil {
 				return err
 			}
 		}

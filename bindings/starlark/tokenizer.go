@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"strings"
 
 	star "go.starlark.net/starlark"
 
@@ -138,6 +139,7 @@ var tokenizerMethods = map[string]*star.Builtin{
 	"decode": star.NewBuiltin("decode", tokenizerDecode),
 	"encode": star.NewBuiltin("encode", tokenizerEncode),
 	"id":     star.NewBuiltin("id", tokenizerID),
+	"json":   star.NewBuiltin("json", tokenizerJSON),
 	"merges": star.NewBuiltin("merges", tokenizerMerges),
 	"save":   star.NewBuiltin("save", tokenizerSave),
 	"token":  star.NewBuiltin("token", tokenizerToken),
@@ -175,8 +177,8 @@ func (t *Tokenizer) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (t *Tokenizer) AttrNames() []string {
-	return []string{"bos", "decode", "encode", "eos", "eot", "id", "merges", "pad", "save", "sep", "token", "unk",
-		"vocab_size"}
+	return []string{"bos", "decode", "encode", "eos", "eot", "id", "json", "merges", "pad", "save", "sep", "token",
+		"unk", "vocab_size"}
 }
 
 // tokenizerEncode is t.encode(text, special=False, bos=False, axis=None): the ids of text, a list, or a tensor
@@ -312,6 +314,18 @@ func tokenizerMerges(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 		pairs = append(pairs, star.Tuple{star.String(left), star.String(right)})
 	}
 	return star.NewList(pairs), nil
+}
+
+// tokenizerJSON is t.json(): a byte-level BPE as the text of a tokenizer.json.
+func tokenizerJSON(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	if err := b.Receiver().(*Tokenizer).WriteHF(&text); err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	return star.String(text.String()), nil
 }
 
 // tokenizerSave is t.save(path): writes a byte-level BPE as a tokenizer.json, which tokenizer(path) and other programs

@@ -39,6 +39,10 @@ func modelTrainable(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	n := *m
 	n.m = starlarkstruct.FromStringDict(of.Constructor(), all)
 	n.variables = starlarkstruct.FromStringDict(of.Constructor(), weights)
+	n.names = map[*core.Tensor]string{}
+	for x, v := range w.done {
+		n.names[v.Tensor] = m.nameOf(x)
+	}
 	return &n, nil
 }
 

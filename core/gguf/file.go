@@ -1,5 +1,6 @@
 // Package gguf reads and writes GGUF files, the model files of ggml and llama.cpp: metadata and tensors, versions
-// 2 and 3, little-endian, in one file or, for reading, split over several.
+// 2 and 3, little-endian, in one file or, for reading, split over several. It also reads the container that ggml had
+// before, ggmf, as if it were one.
 //
 // Here: the format. Not here: what keys and tensors mean (models/*), and decoding quantized blocks
 // (core/quant); a tensor is a name, a type, sizes and bytes.
@@ -180,7 +181,8 @@ func (f *File) Close() error {
 	return f.errorIf(first)
 }
 
-// Version returns the version of the format, 2 or 3; that of the first file if the model is split.
+// Version returns the version of the format, 2 or 3; that of the first file if the model is split. It is 0 for a file
+// of the container before GGUF.
 func (f *File) Version() uint32 { return f.version }
 
 // Tensors returns all tensors in file order, part by part. The caller must not change the slice.

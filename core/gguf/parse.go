@@ -31,6 +31,10 @@ func parse(name string, data []byte) (*File, error) {
 }
 
 func (f *File) parse(r *reader) error {
+	if bytes.HasPrefix(r.data, []byte(magicGGMF)) {
+		r.pos = len(magicGGMF)
+		return f.parseGGMF(r)
+	}
 	if err := f.parseVersion(r); err != nil {
 		return err
 	}

@@ -213,6 +213,7 @@ func FuzzOpen(f *testing.F) {
 			{"c", I8, []uint64{0}, 0}},
 		data: make([]byte, 64+144),
 	}.bytes())
+	f.Add(ggmfImage(101, ggmfSample...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// At the exact end of the data a bound that is off by one shows as a panic.
 		file, err := parse("x.gguf", b[:len(b):len(b)])

@@ -71,6 +71,19 @@ func Split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	return shared().split(ctl, n, grain, f)
 }
 
+// Most is up to how many goroutines, the caller included, a Split into so many ranges may run in at once.
+func Most(ctl *Control, chunks int) int {
+	return max(1, min(shared().most(ctl), chunks))
+}
+
+// most is how many goroutines may run a job of ctl.
+func (s *set) most(ctl *Control) int {
+	if ctl != nil && ctl.Workers > 0 {
+		return min(ctl.Workers, maxWorkers)
+	}
+	return min(s.procs, maxWorkers)
+}
+
 // alone runs every chunk in the caller.
 func alone(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	for lo := 0; lo < n; {
@@ -98,11 +111,7 @@ func (s *set) split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	s.callers.Add(1)
 	defer s.callers.Add(-1)
 
-	workers := s.procs
-	if ctl != nil && ctl.Workers > 0 {
-		workers = ctl.Workers
-	}
-	workers = min(workers, maxWorkers)
+	workers := s.most(ctl)
 	if workers == 1 || s.crowded() || !s.owned.CompareAndSwap(false, true) {
 		return alone(ctl, n, grain, f)
 	}

@@ -1,0 +1,97 @@
+package starlark
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"runtime"
+	"time"
+
+	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/gguf"
+	"github.com/fucina-go/fucina/models"
+)
+
+// newModel is new_model(tensors, metadata): the language model that load_model would make of the file that
+// save_gguf(path, tensors, metadata) would write. create of @stdlib//create.star makes both from a configuration.
+func newModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var tensors, metadata star.IterableMapping
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "tensors", &tensors, "metadata", &metadata); err != nil {
+		return nil, err
+	}
+	it := interpOf(t)
+	s := &ggufSaver{op: b.Name(), it: it, thread: t, draft: &gguf.Draft{}, axes: map[string]string{}}
+	if err := s.setTensors(tensors); err != nil {
+		return nil, err
+	}
+	if err := s.setMetadata(metadata); err != nil {
+		return nil, err
+	}
+	var image bytes.Buffer
+	if err := s.draft.Write(&watchedWriter{&image, it}); err != nil {
+		return nil, err
+	}
+	const name = "a new model"
+	w, err := models.Open(it.env, name, func(string) (fs.File, error) { return &memoryFile{Reader: &image}, nil })
+	if err != nil {
+		return nil, err
+	}
+	return it.buildModel(name, w, "", nil)
+}
+
+// memoryFile is a file that was never on a disk. It can be read once.
+type memoryFile struct{ io.Reader }
+
+func (*memoryFile) Close() error                 { return nil }
+func (f *memoryFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (*memoryFile) Name() string                 { return "" }
+func (*memoryFile) Size() int64                  { return 0 }
+func (*memoryFile) Mode() fs.FileMode            { return 0o444 }
+func (*memoryFile) ModTime() time.Time           { return time.Time{} }
+func (*memoryFile) IsDir() bool                  { return false }
+func (*memoryFile) Sys() any                     { return nil }
+
+// modelSave is m.save(path): the model as a GGUF file: that from which it came, with the weights as they are now, of
+// the types that they have there. quantize_model makes other types of it.
+func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer rescue(&err)
+	var path string
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path); err != nil {
+		return nil, err
+	}
+	it, m := interpOf(t), b.Receiver().(*Model)
+	variables := map[string]*core.Tensor{}
+	for x, name := range m.names {
+		variables[name] = x
+	}
+	draft := m.file.Draft()
+	for i := range draft.Tensors {
+		at := &draft.Tensors[i]
+		if x := variables[at.Name]; x != nil {
+			at.Write = func(w io.Writer) error { return it.writeAs(w, x, at.Type) }
+		}
+	}
+	err = it.Save("save", path, draft.Write)
+	runtime.KeepAlive(m)
+	return star.None, err
+}
+
+// writeAs writes the elements of x as a file's type.
+func (it *Interp) writeAs(w io.Writer, x *core.Tensor, as gguf.Type) error {
+	if dt, _ := as.DType(); dt != x.DType() {
+		x = it.env.Cast(x, dt)
+		defer x.Free()
+	}
+	return x.WriteElements(w)
+}
+
+// nameOf is what the file calls a weight; "" for any other tensor.
+func (m *Model) nameOf(x *core.Tensor) string {
+	if name, ok := m.names[x]; ok {
+		return name
+	}
+	return m.file.NameOf(x)
+}
