@@ -115,7 +115,7 @@ func (g *generation) Holds(visit func(star.Value)) { visit(g.m) }
 
 // Iterate begins to generate.
 func (g *generation) Iterate() star.Iterator {
-	p := &pieces{g: g, cache: kv.New(g.it.env, g.m.layers), next: g.prompt, past: slices.Clone(g.prompt),
+	p := &pieces{g: g, cache: g.m.newCache(g.it), next: g.prompt, past: slices.Clone(g.prompt),
 		text: g.m.tokens.NewDecoder(g.prompt...), sampler: sample.New(g.settings)}
 	p.sampler.Bias, p.sampler.Breaks = g.bias, g.m.breaks(g.breakers)
 	return p

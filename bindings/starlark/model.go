@@ -10,9 +10,7 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
-	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models"
-	"github.com/fucina-go/fucina/models/kv"
 	"github.com/fucina-go/fucina/models/token"
 )
 
@@ -242,50 +240,10 @@ func modelLogits(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	if err != nil {
 		return nil, err
 	}
-	cache := kv.New(it.env, m.layers)
+	cache := m.newCache(it)
 	defer cache.Free()
 	x, err := m.forward(it, cache, ids, true)
 	return Tensor{x}, err
-}
-
-// forward is infer without gradients, whatever the weights are.
-func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (y *core.Tensor, err error) {
-	it.env.Record(false, func() { y, err = m.infer(it, cache, ids, all) })
-	return y, err
-}
-
-// infer runs the family's functions on new tokens of the sequence in cache, which then counts
-// them. The scores are [row, vocab] of all rows, or of the last one. Every layer's tensors end with
-// the layer.
-func (m *Model) infer(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {
-	env := it.env
-	positions := make([]int64, len(ids))
-	rows := make([]int64, len(ids))
-	for i, id := range ids {
-		positions[i], rows[i] = int64(cache.Len()+i), int64(id)
-	}
-	outer := env.Open()
-	defer outer.Close()
-	b := &batch{m: m, cache: cache, all: all, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
-	tokens := Tensor{env.FromInts(dtype.I32, rows, rowAxis, len(ids))}
-	x, err := it.step(m.fns["embed"], m.m, tokens, b)
-	for i := 0; i < m.layers && err == nil; i++ {
-		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
-			x.Free()
-			x = y
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	y, err := it.step(m.fns["logits"], m.m, Tensor{x}, b)
-	if err != nil {
-		return nil, err
-	}
-	cache.Commit(len(ids))
-	outer.Close(y)
-	return y, nil
 }
 
 var rowAxis = mustAxes("row")
@@ -296,23 +254,6 @@ func mustAxes(text string) *axis.List {
 		panic(err)
 	}
 	return l
-}
-
-// step calls a family's function in a scope of its own that only the resulting tensor leaves. The
-// function cannot have stored anything elsewhere, because the model is frozen.
-func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
-	s := it.env.Open()
-	defer s.Close()
-	v, err := star.Call(it.thread, fn, args, nil)
-	if err != nil {
-		return nil, err
-	}
-	x, ok := v.(Tensor)
-	if !ok {
-		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
-	}
-	s.Close(x.Tensor)
-	return x.Tensor, nil
 }
 
 // weightFile is the file being loaded, as a family's load_weights sees it.
