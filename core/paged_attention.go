@@ -110,7 +110,7 @@ func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
 		p := &part.Pages[j]
 		width := paddedTo(p.K.dtype, a.K.Size("head_dim"))
 		fits := p.K.sizes[0] == a.K.Size("kv_head") && p.K.sizes[2] == width && (p.V == nil) == (a.V == nil)
-		if !fits || p.V != nil && p.V.sizes[2] != paddedTo(p.V.dtype, value) {
+		if v := p.V; !fits || v != nil && (v.sizes[0] != p.K.sizes[0] || v.sizes[2] != paddedTo(v.dtype, value)) {
 			s.Fail(fmt.Sprintf("%s does not fit what the cache holds, %s", s.Describe(a.K), p.K.Shape()), "")
 		}
 	}
@@ -146,7 +146,8 @@ func (a *PagedAttention) Eval(c *Ctx) {
 		return
 	}
 	t := &paging{PagedAttention: a, q: c.rowsOf(a.Q, rowsOfHeads, dtype.F32),
-		k: c.rowsOf(a.K, rowsOfKeyHeads, dtype.F32), y: c.direct(out, rowsOfHeads, dtype.F32), group: a.Q.Size("head") / a.K.Size("kv_head"),
+		k: c.rowsOf(a.K, rowsOfKeyHeads, dtype.F32),
+		y: c.direct(out, rowsOfHeads, dtype.F32), group: a.Q.Size("head") / a.K.Size("kv_head"),
 		width: a.K.Size("head_dim"), value: out.Size("head_dim")}
 	if a.V != nil {
 		t.v = c.rowsOf(a.V, rowsOfKeyHeads, dtype.F32)

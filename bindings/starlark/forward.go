@@ -21,7 +21,11 @@ type feed struct {
 }
 
 // newCache is an empty cache for a sequence of the model.
-func (m *Model) newCache(it *Interp) *kv.Cache { return kv.New(it.env, m.layers) }
+func (m *Model) newCache(it *Interp) *kv.Cache {
+	c := kv.New(it.env, m.layers)
+	c.DType = m.cached
+	return c
+}
 
 // forward is forwardAll for one sequence.
 func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {

@@ -33,7 +33,9 @@ type generation struct {
 // It ends before a stop text, at the model's end token or after max_tokens. With n_probs, it gives instead, for every
 // token, a struct of text, id, logprob and top, the so many most probable: tuples of id, text and logprob, before any
 // setting. logit_bias adds to the logits of a token's id, or of those of a text; False forbids them.
-// dry_sequence_breakers are texts: dry looks no further back than to a token with one in it.
+// dry_sequence_breakers are texts: dry looks no further back than to a token with one in it. A list of prompts is
+// continued together, which takes less time: the iterable then is of tuples, the place of a prompt in the list and a
+// piece of its text, which is the same as alone.
 func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var prompt star.Value
 	g := &generation{it: interpOf(t), m: b.Receiver().(*Model), tokens: 256, settings: sample.Defaults(),
@@ -67,6 +69,9 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	}
 	if g.bias, err = g.m.biases(b.Name(), bias); err != nil {
 		return nil, err
+	}
+	if list, ok := promptList(prompt); ok {
+		return g.several(b.Name(), list)
 	}
 	if g.prompt, err = g.m.prompt(b.Name(), prompt); err != nil {
 		return nil, err
@@ -114,7 +119,9 @@ func (g *generation) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: 
 func (g *generation) Holds(visit func(star.Value)) { visit(g.m) }
 
 // Iterate begins to generate.
-func (g *generation) Iterate() star.Iterator {
+func (g *generation) Iterate() star.Iterator { return g.begin() }
+
+func (g *generation) begin() *pieces {
 	p := &pieces{g: g, cache: g.m.newCache(g.it), next: g.prompt, past: slices.Clone(g.prompt),
 		text: g.m.tokens.NewDecoder(g.prompt...), sampler: sample.New(g.settings)}
 	p.sampler.Bias, p.sampler.Breaks = g.bias, g.m.breaks(g.breakers)
@@ -146,21 +153,27 @@ func (p *pieces) Next(v *star.Value) bool {
 			p.g.it.halt(&stop{msg: err.Error(), cause: err, catchable: true})
 			return false
 		}
-		switch {
-		case p.probs != nil:
-			p.probs["text"] = star.String(piece)
-			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs)
-			return true
-		case piece != "" && p.g.probs > 0: // text that was held back, after the last token
-			*v = starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
-				"id": star.None, "logprob": star.None, "top": star.NewList(nil)})
-			return true
-		case piece != "":
-			*v = star.String(piece)
+		if shown := p.shown(piece); shown != nil {
+			*v = shown
 			return true
 		}
 	}
 	return false
+}
+
+// shown is what a piece of text is given as, nil if there is nothing to give.
+func (p *pieces) shown(piece string) star.Value {
+	switch {
+	case p.probs != nil:
+		p.probs["text"] = star.String(piece)
+		return starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs)
+	case piece != "" && p.g.probs > 0: // text that was held back, after the last token
+		return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
+			"id": star.None, "logprob": star.None, "top": star.NewList(nil)})
+	case piece != "":
+		return star.String(piece)
+	}
+	return nil
 }
 
 // Done gives the cache back.
@@ -182,6 +195,11 @@ func (p *pieces) step() (text string, err error) {
 	}
 	logits := scores.Float32s()
 	scores.Free()
+	return p.choose(logits)
+}
+
+// choose makes a token of its scores, and returns the text that has become certain.
+func (p *pieces) choose(logits []float32) (text string, err error) {
 	id, err := p.sampler.Next(logits, p.cache.Len(), p.past)
 	if err != nil {
 		return "", err

@@ -235,6 +235,7 @@ func (it *Interp) builtinHelp(b *star.Builtin) (string, error) {
 var receiverNames = map[string]string{
 	fmt.Sprintf("%T", Tensor{}):           "x",
 	fmt.Sprintf("%T", (*Model)(nil)):      "m",
+	fmt.Sprintf("%T", (*modelCache)(nil)): "k",
 	fmt.Sprintf("%T", (*batch)(nil)):      "b",
 	fmt.Sprintf("%T", chatTemplate{}):     "c",
 	fmt.Sprintf("%T", (*weightFile)(nil)): "g",

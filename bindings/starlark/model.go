@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+	"sync"
 
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models"
 	"github.com/fucina-go/fucina/models/token"
 )
@@ -24,6 +27,8 @@ type Model struct {
 	tokens   *Tokenizer
 	layers   int
 	nameOf   func(x *core.Tensor) string // of a weight in the file
+	print    func() string               // tells the model from others; nil: its weights change
+	cached   dtype.Type                  // of the keys and values that caches keep
 	m        star.Value                  // what the family's load_weights returned
 	template string                      // the chat template in the file; "": it has none
 	ropes    []star.Tuple                // settings of rope, as keywords
@@ -32,14 +37,21 @@ type Model struct {
 	variables star.Value // of a trainable model: m without its config
 }
 
-// loadModel is load_model(path, pre=None): the language model in a GGUF file; m.generate(prompt) continues a text. pre
-// names the pre-tokenizer, such as "qwen2", if the file names one that is not known.
+// loadModel is load_model(path, pre=None, cache="f32"): the language model in a GGUF file; m.generate(prompt) continues
+// a text. pre names the pre-tokenizer, such as "qwen2", if the file names one that is not known. Keys and values of a
+// text are kept as cache says: "f16" takes half the memory of "f32", "q8_0" about a quarter, and both round.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
 	var pre star.Value = star.None
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre); err != nil {
+	cache := "f32"
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "cache?", &cache); err != nil {
 		return nil, err
+	}
+	dt, ok := dtype.Parse(cache)
+	if !ok || !slices.Contains(core.PageTypes(), dt) {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("cache: got %q, want f32, f16 or q8_0", cache),
+			Hint: `as in: cache="f16"`}
 	}
 	it := interpOf(t)
 	options, err := preOption(b.Name(), path, pre)
@@ -53,6 +65,7 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
+	m.cached = dt
 	return m, nil
 }
 
@@ -69,7 +82,8 @@ func (it *Interp) openModel(path string, options []token.Option) (*Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf, fns: map[string]star.Callable{}}
+	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf,
+		print: sync.OnceValue(w.Fingerprint), fns: map[string]star.Callable{}}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}
@@ -133,9 +147,12 @@ func (m *Model) Holds(visit func(star.Value)) { visit(m.m) }
 
 // modelMethods are what scripts call on a model.
 var modelMethods = map[string]*star.Builtin{
+	"cache":       star.NewBuiltin("cache", modelNewCache),
 	"chat_prompt": star.NewBuiltin("chat_prompt", modelChatPrompt),
 	"detokenize":  star.NewBuiltin("detokenize", modelDetokenize),
+	"forward":     star.NewBuiltin("forward", modelForward),
 	"generate":    star.NewBuiltin("generate", modelGenerate),
+	"load_cache":  star.NewBuiltin("load_cache", modelLoadCache),
 	"logits":      star.NewBuiltin("logits", modelLogits),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
 	"trainable":   star.NewBuiltin("trainable", modelTrainable),
@@ -163,8 +180,8 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"chat_prompt", "detokenize", "generate", "logits", "tokenize", "tokenizer", "trainable", "vocab",
-		"weights"}
+	return []string{"cache", "chat_prompt", "detokenize", "forward", "generate", "load_cache", "logits", "tokenize",
+		"tokenizer", "trainable", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added

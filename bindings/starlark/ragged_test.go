@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models/kv"
 )
 
@@ -48,30 +49,40 @@ func sameBits(x, y []float32) bool {
 }
 
 // A row has the bits of that row alone in any batch of up to 64 rows of any sequences, lengths and positions, whether
-// its tokens come one by one or in chunks, for any number of workers.
+// its tokens come one by one or in chunks, for any number of workers and, in families of every kind of layer, for the
+// other dtypes of caches.
 func TestRaggedBatchesAreBits(t *testing.T) {
+	q8, _ := dtype.Parse("q8_0")
 	for name, spec := range familySpecs(t) {
-		t.Run(name, func(t *testing.T) {
-			it := New(Config{Stdout: io.Discard, Threads: 1})
-			defer it.Close()
-			m, err := openFamily(t, it, draftOf(t, spec))
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := it.Env().Memory().InUse
-			texts := raggedTexts(m.tokens.Len())
-			var want [][][]float32
-			for _, text := range texts {
-				want = append(want, aloneScores(t, it, m, text))
-			}
-			rapid.Check(t, func(t *rapid.T) {
-				it.env.Control.Workers = rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "workers")
-				raggedRounds(t, it, m, texts, want)
-			})
-			if n := it.Env().Memory().InUse; n != before {
-				t.Errorf("%d bytes of tensors in use, %d before", n, before)
-			}
-		})
+		t.Run(name, func(t *testing.T) { testRagged(t, spec, dtype.F32) })
+	}
+	for _, name := range []string{"llama-gqa-untied", "gemma2", "deepseek2-mla", "qwen35-deltanet"} {
+		for _, dt := range []dtype.Type{dtype.F16, q8} {
+			t.Run(name+"/"+dt.String(), func(t *testing.T) { testRagged(t, familySpecs(t)[name], dt) })
+		}
+	}
+}
+
+func testRagged(t *testing.T, spec familySpec, dt dtype.Type) {
+	it := New(Config{Stdout: io.Discard, Threads: 1})
+	defer it.Close()
+	m, err := openFamily(t, it, draftOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.cached = dt
+	before := it.Env().Memory().InUse
+	texts := raggedTexts(m.tokens.Len())
+	var want [][][]float32
+	for _, text := range texts {
+		want = append(want, aloneScores(t, it, m, text))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		it.env.Control.Workers = rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "workers")
+		raggedRounds(t, it, m, texts, want)
+	})
+	if n := it.Env().Memory().InUse; n != before {
+		t.Errorf("%d bytes of tensors in use, %d before", n, before)
 	}
 }
 

@@ -37,6 +37,7 @@ func modelTrainable(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		all[name] = weights[name]
 	}
 	n := *m
+	n.print = nil
 	n.m = starlarkstruct.FromStringDict(of.Constructor(), all)
 	n.variables = starlarkstruct.FromStringDict(of.Constructor(), weights)
 	return &n, nil

@@ -111,7 +111,8 @@ func (c *Cache) Reach(n int) int {
 	}
 	for i := range c.layers {
 		l := &c.layers[i]
-		if first := max(0, n+1-l.window); n > 0 && l.window > 0 && l.pages[first/core.PageLen] == nil {
+		if first := max(0, n+1-l.window) / core.PageLen; n > 0 && l.window > 0 && (first >= len(l.pages) ||
+			l.pages[first] == nil) {
 			return 0
 		}
 	}
@@ -130,12 +131,12 @@ func (c *Cache) Truncate(n int) int {
 	}
 	for i := range c.layers {
 		l := &c.layers[i]
-		for j := (n + core.PageLen - 1) / core.PageLen; j < len(l.pages); j++ {
+		for j := pagesFor(n); j < len(l.pages); j++ {
 			if l.pages[j] != nil {
 				l.pages[j].release()
 			}
 		}
-		l.pages = l.pages[:min(len(l.pages), (n+core.PageLen-1)/core.PageLen)]
+		l.pages = l.pages[:min(len(l.pages), pagesFor(n))]
 	}
 	c.restore(n)
 	c.length = n
@@ -192,17 +193,13 @@ func (p *page) release() {
 // room makes sure that the cache has pages of its own for n more positions of layer l, for keys and values of the
 // given shape, and returns all pages.
 func (c *Cache) room(l *layer, n, kvHeads, width, value int) []core.Page {
-	dt := c.DType
-	if dt == dtype.Invalid {
-		dt = dtype.F32
-	}
 	for j := c.length / core.PageLen; j*core.PageLen < c.length+n; j++ {
 		for len(l.pages) <= j {
 			l.pages = append(l.pages, nil)
 		}
 		switch p := l.pages[j]; {
 		case p == nil:
-			l.pages[j] = &page{core.NewPage(c.env, dt, kvHeads, width, value), 1}
+			l.pages[j] = &page{core.NewPage(c.env, c.dtype(), kvHeads, width, value), 1}
 		case p.holders > 1:
 			l.pages[j] = &page{p.Copy(), 1}
 			p.holders--
@@ -215,6 +212,14 @@ func (c *Cache) room(l *layer, n, kvHeads, width, value int) []core.Page {
 		}
 	}
 	return pages
+}
+
+// dtype is that of the pages.
+func (c *Cache) dtype() dtype.Type {
+	if c.DType == dtype.Invalid {
+		return dtype.F32
+	}
+	return c.DType
 }
 
 func (c *Cache) layer(op string, i int) *layer {
