@@ -71,7 +71,8 @@ func unindented(code string) string {
 var picture = regexp.MustCompile(`!\[[^\]]+\]\(([\w.-]+)\)`)
 
 // The snippets of a page in docs/guides run one after the other, in one session; a text block after one is what it
-// prints, and the pictures of the page are those that they save.
+// prints, and the pictures of the page are those that they save. The
+// smallest model of the examples is in their folder.
 func TestWalks(t *testing.T) {
 	walks, err := filepath.Glob("docs/guides/*.md")
 	if err != nil || len(walks) == 0 {
@@ -84,6 +85,13 @@ func TestWalks(t *testing.T) {
 		}
 		page := string(src)
 		dir := t.TempDir()
+		model, err := os.ReadFile("examples/data/stories260K.gguf")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "stories260K.gguf"), model, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
 		it := starlark.New(starlark.Config{Stdout: &out, Dir: dir})
 		defer it.Close()

@@ -73,7 +73,7 @@ func (*modelCache) AttrNames() []string {
 	return []string{"fork", "free", "save", "tokens", "truncate"}
 }
 
-// receiver is the cache that a method was called on, which belongs to the running interpreter.
+// check is an error if the cache belongs to another interpreter than the running one.
 func (k *modelCache) check(t *star.Thread, op string) error {
 	if k.it != interpOf(t) {
 		return &core.Error{Op: op, Msg: "the cache belongs to another interpreter", Hint: "make one here: m.cache()"}
@@ -101,7 +101,8 @@ func cacheTruncate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	if at := k.cache.Reach(n); at != n {
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("the layers of %s cannot go back from %d tokens to %d: "+
 			"%d is the last place before it that they remember", k.m.name, len(k.tokens), n, at),
-			Hint: fmt.Sprintf("k.truncate(%d), and give tokens %d … %d again; or keep a k.fork() to go back to", at, at, n-1)}
+			Hint: fmt.Sprintf("k.truncate(%d), and give tokens %d … %d again; or keep a k.fork() to go back to", at, at,
+				n-1)}
 	}
 	k.cache.Truncate(n)
 	k.tokens = k.tokens[:n:n]
@@ -147,7 +148,8 @@ func cacheSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	case err != nil:
 		return nil, err
 	case len(k.tokens) == 0:
-		return nil, &core.Error{Op: b.Name(), Msg: "the cache is empty", Hint: "evaluate something first: m.forward(k, [1, 2])"}
+		return nil, &core.Error{Op: b.Name(), Msg: "the cache is empty",
+			Hint: "evaluate something first: m.forward(k, [1, 2])"}
 	case k.m.print == nil:
 		return nil, &core.Error{Op: b.Name(), Msg: "the cache is of a model whose weights change"}
 	}
@@ -185,14 +187,14 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	return &modelCache{it: it, m: m, cache: cache, tokens: tokens}, nil
 }
 
-// modelForward is m.forward(feeds, all=False): evaluates new tokens of one or several caches at once, [(k1, [1, 2]), (k2,
-// [3])], or m.forward(k1, [1, 2]), and returns the scores[row, vocab] of what may come after the last token of each, or
-// with all after every token. Each row has the same bits in every batch.
+// modelForward is m.forward(cache, tokens, all=False): evaluates new tokens, ids in a list or a tensor, behind those of
+// a cache, or of several caches at once, m.forward([(k1, [1, 2]), (k2, [3])]). It returns the scores[row, vocab] of
+// what may come after the last token of each, or with all after every token. A row has the same bits in every batch.
 func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var what, ids star.Value
 	all := false
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "feeds", &what, "tokens?", &ids, "all?", &all); err != nil {
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "cache", &what, "tokens?", &ids, "all?", &all); err != nil {
 		return nil, err
 	}
 	m, it := b.Receiver().(*Model), interpOf(t)
@@ -221,7 +223,8 @@ func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 		}
 		switch {
 		case k.m != m:
-			return nil, &core.Error{Op: b.Name(), Msg: "the cache is another model's, " + k.m.name, Hint: "as in: m.cache()"}
+			return nil, &core.Error{Op: b.Name(), Msg: "the cache is another model's, " + k.m.name,
+				Hint: "as in: m.cache()"}
 		case slices.Contains(caches, k):
 			return nil, &core.Error{Op: b.Name(), Msg: "a cache occurs twice",
 				Hint: "give it all its tokens at once, or a fork: k.fork()"}

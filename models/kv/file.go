@@ -165,7 +165,8 @@ type reader struct {
 func (r *reader) layer(l *layer, i int, a *about) error {
 	from := &a.Layers[i]
 	l.window = from.Window
-	if from.Pages != 0 && (from.Pages != pagesFor(a.Len) || from.First < 0 || from.First >= from.Pages) || l.window < 0 {
+	if l.window < 0 || from.Pages != 0 && (from.Pages != pagesFor(a.Len) || from.First < 0 ||
+		from.First >= from.Pages) {
 		return fmt.Errorf("layer %d says pages %d to %d of %d tokens", i, from.First, from.Pages, a.Len)
 	}
 	if n := from.Pages - from.First; n > 0 {
