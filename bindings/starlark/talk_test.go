@@ -107,9 +107,9 @@ refused("perplexity: 2049 tokens, but the context of MODEL is 2048; give it a sh
 refused("chat: a prompt of 3021 tokens and 5 asked for are 3026, but the context of MODEL is 2048; " +
         "give it a shorter text", m.chat, [{"role": "user", "content": "z" * 3000}], max_tokens=5)
 k = m.cache()
-k.feed(long)
-refused("feed: 2046 tokens were evaluated and 3 more are 2049, but the context of MODEL is 2048; " +
-        "forget some: k.keep(0)", k.feed, [1, 2, 3])
+m.forward(k, long)
+refused("forward: 2046 tokens were evaluated and 3 more are 2049, but the context of MODEL is 2048; " +
+        "forget some: k.truncate(0)", m.forward, k, [1, 2, 3])
 
 # Where nobody asks for a number, the context is filled, and stats say so.
 g = m.generate(long, temperature=3, seed=1, logit_bias={1: False, 2: False})
@@ -134,7 +134,8 @@ for fn in (m.generate, m.logits, m.embed, m.perplexity):
 for fn in (m.chat, m.chat_prompt):
     equal(catch(fn, [{"role": "user", "content": half}]).error.partition(": ")[2].partition(";")[0],
           'messages[0]["content"] is no UTF-8: byte 0xc3 at 1')
-equal(catch(m.cache().feed, half).error.partition(";")[0], "feed: the text is no UTF-8: byte 0xc3 at 1")
+equal(catch(m.forward, m.cache(), half).error.partition(";")[0],
+      "forward: the text is no UTF-8: byte 0xc3 at 1")
 `)); err != nil {
 		t.Error(err)
 	}
@@ -211,15 +212,17 @@ equal((g.stats.reused, k.tokens[:2]), (2, ids[:2]))
 
 # By hand.
 k.free()
-equal((len(k), k.keep(9)), (0, 0))
-x = k.feed(ids)
+x = m.forward(k, ids).at(row=0)
 equal((x.axes, k.tokens), (("vocab",), ids))
 equal(x.tolist(), m.logits(ids).at(row=-1).tolist())
-equal((k.keep(2), k.tokens), (2, ids[:2]))
-equal(k.feed(ids[2:]).tolist(), x.tolist())
-equal(catch(k.feed, []).error, "feed: got no tokens; as in: k.feed([1, 2])")
-equal(catch(k.keep, -1).error, "keep: got -1 tokens, want 0 or more")
+k.truncate(2)
+equal(k.tokens, ids[:2])
+equal(m.forward(k, ids[2:]).at(row=0).tolist(), x.tolist())
 k.free()
+other = m.cache()
+equal(m.forward(k, " upon").tolist(), m.forward(other, m.tokenize(" upon", special=False)).tolist())
+k.free()
+other.free()
 
 # Two at once in one cache would spoil each other.
 def both():
@@ -329,7 +332,7 @@ refused('prompt: got int, want a text or a list of token ids; as in: m.perplexit
 	}
 }
 
-// TestCacheOfState is TestCache for a model with layers that have a state, which is forgotten as a whole.
+// TestCacheOfState is TestCache for a model with layers that have a state, which is remembered at a few places.
 func TestCacheOfState(t *testing.T) {
 	it := newTest(Config{Stdout: io.Discard})
 	defer it.Close()
@@ -349,7 +352,7 @@ longer = k.tokens + m.tokenize(" and", special=False)
 known = len(k)
 equal(tell(longer, cache=k), (tell(longer)[0], known))
 equal(tell(begin, cache=k), tell(begin))
-equal((k.keep(3), k.tokens), (0, []))
+equal(k.tokens[:len(begin)], begin)
 `)); err != nil {
 		t.Error(err)
 	}
@@ -366,7 +369,7 @@ func TestCacheOfAnother(t *testing.T) {
 	two.Predeclare("k", k)
 	two.Predeclare("m", k.(*modelCache).m)
 	if err := two.RunSource(context.Background(), "t.star", []byte(`
-for fn in (lambda: k.feed([1]), lambda: k.keep(0), lambda: k.free(), lambda: m.generate("a", cache=k)):
+for fn in (lambda: m.forward(k, [1]), lambda: k.truncate(0), lambda: k.free(), lambda: m.generate("a", cache=k)):
     equal(catch(fn).error.partition(": ")[2], "the cache belongs to another interpreter; as in: cache=m.cache()")
 `)); err != nil {
 		t.Error(err)
@@ -422,13 +425,13 @@ func TestModelHelp(t *testing.T) {
 	it.cfg.Stdout = &out
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 k = m.cache()
-for fn in (m.chat, m.cache, m.embed, m.perplexity, k.feed, k.keep, k.free):
+for fn in (m.chat, m.cache, m.embed, m.perplexity, m.forward, k.truncate, k.free):
     help(fn)
 `)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"m.chat(messages,", "temperature=0: ", "m.cache()", "m.embed(text",
-		"m.perplexity(text", "k.feed(tokens)", "k.keep(n)", "k.free()"} {
+		"m.perplexity(text", "m.forward(cache, tokens", "k.truncate(n)", "k.free()"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help does not show %s:\n%s", want, out.String())
 		}

@@ -35,7 +35,7 @@ func (c *Cache) WKV(i int, r, k, v, decay, first *core.Tensor) *core.Tensor {
 	for _, n := range sizes {
 		elements *= n
 	}
-	state := l.state.now
+	state := l.state.known()
 	if state == nil {
 		state = c.env.Zeros(v.DType(), axes, sizes...)
 	} else {
@@ -51,8 +51,7 @@ func (c *Cache) WKV(i int, r, k, v, decay, first *core.Tensor) *core.Tensor {
 		state.Free()
 		ys, state = append(ys, y), after
 	}
-	l.state.keep(c.env, state)
-	state.Free()
+	l.state.keep(state)
 	if len(ys) == 1 {
 		return ys[0]
 	}
