@@ -6,9 +6,8 @@ import "fmt"
 func (w *panelWriter) insAMD64(i int) {
 	in := w.ins[i]
 	odd := "R10"
-	ahead := "R11"
 	if w.b.parts() == 1 {
-		odd, ahead = "R9", "R9"
+		odd = "R9"
 	}
 	make := func(format string, args ...any) {
 		w.release(i)
@@ -16,8 +15,9 @@ func (w *panelWriter) insAMD64(i int) {
 	}
 	arg := func(k int) string { return w.operand(in.args[k], false) }
 	switch in.op {
+	case "step": // see the loops
 	case "fetch":
-		w.p("PREFETCHT0 %d(%s)", prefetchAhead+in.n, ahead)
+		w.fetchAMD64(in.n)
 	case "word":
 		make("VMOVUPS %d(R9)", in.n)
 	case "halves":
@@ -106,4 +106,19 @@ func (w *panelWriter) andOrAMD64(i int) {
 		w.p("VPOR %s, %s, %s", other, dst, dst)
 	}
 	w.release(i)
+}
+
+// fetchAMD64 fetches ahead the line that is so far behind R11.
+func (w *panelWriter) fetchAMD64(n int) {
+	panels := []string{""}
+	near, far := w.b.ahead()
+	if w.b.turns() {
+		panels = []string{"", "(R14*1)", "(R14*2)", "(R15*1)"}
+	}
+	for _, panel := range panels {
+		w.p("PREFETCHT0 %d(R11)%s", near+n, panel)
+	}
+	for _, panel := range panels {
+		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)
+	}
 }

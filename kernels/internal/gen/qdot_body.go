@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // A panelBody is what a kernel does with one block of a panel, as far as a vector has lanes: 16 rows with AVX-512, 8 with
@@ -14,26 +15,71 @@ type panelBody struct {
 	vec  bool // a product, not an unpacking
 	bias int  // of the weights
 
-	sums    map[int]val    // by scale
-	pending map[int]val    // AVX2: products of 16 bits that are to be added to the sum
-	count   map[int]int    // how many they are
-	acts    map[int]val    // NEON: 16 activations
-	tables  map[string]val // by content
+	sums    map[int]val // by scale
+	pending map[int]val // AVX2: products of 16 bits that are to be added to the sum
+	count   map[int]int // how many they are
+	acts    map[int]val // NEON: 16 activations
 	content map[val][]byte
 	words   map[int]val // that are kept
-	fetched int         // how often something was fetched ahead
+
+	from    [4]int // for each step: where in the block its fetching ahead begins
+	portion [4]int // and how far a body advances with it
 }
 
 const none = val(-1)
 
 func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	b := &panelBody{body: &body{t: t, elem: 4, constOf: map[uint64]val{}}, f: f, vec: vec, bias: f.bias,
-		sums: map[int]val{}, pending: map[int]val{}, count: map[int]int{}, acts: map[int]val{},
-		tables: map[string]val{}, content: map[val][]byte{}, words: map[int]val{}}
+		content: map[val][]byte{}}
 	if f.top == 255 && (!vec || t == avx512) {
 		b.bias = 128
 	}
+	for step := range f.steps {
+		b.sums, b.pending, b.count = map[int]val{}, map[int]val{}, map[int]int{}
+		b.acts, b.words = map[int]val{}, map[int]val{}
+		b.do("step", step)
+		from := len(b.ins)
+		f.expand(b, step)
+		if vec {
+			b.fetch(from, step)
+		}
+	}
 	return b
+}
+
+// fetch spreads over the instructions of a step, the last ones from from on, the fetching ahead of its share of a block:
+// of many lines at once the processor forgets some.
+func (b *panelBody) fetch(from, step int) {
+	bodies := b.parts() // in which a line of a panel is fetched in one of
+	if b.turns() {
+		bodies *= 4
+	}
+	lines := (16*b.f.bytes + 63) / 64
+	share := func(step int) int { return (lines*step/b.f.steps + bodies - 1) / bodies }
+	first, n := share(step), share(step+1)-share(step)
+	b.from[step], b.portion[step] = 64*bodies*first, 64*n
+	body := slices.Clone(b.ins[from:])
+	b.ins = b.ins[:from]
+	done := 0
+	for i, in := range body {
+		for ; done < n && done*len(body) <= i*n; done++ {
+			b.do("fetch", 64*done)
+		}
+		b.ins = append(b.ins, in)
+	}
+}
+
+// turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of its
+// own and of the others, so that all four advance together although the bodies are long: the processor's own fetching
+// relies on lines of a panel being asked for in their order, and not too many of one panel at once.
+func (b *panelBody) turns() bool { return b.f.block == 256 }
+
+// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache.
+func (b *panelBody) ahead() (near, far int) {
+	if b.turns() {
+		return 16 * b.f.bytes, 16*b.f.bytes + 3360
+	}
+	return prefetchAhead, prefetchAhead + 2048
 }
 
 // Words of the record of 32 activations; see kernels/qdot.
@@ -51,7 +97,6 @@ func (b *panelBody) word(i int) val {
 			return v
 		}
 	}
-	b.fetch()
 	v := b.add("word", temp, 16*b.f.odd+64*i)
 	b.words[i] = v
 	return v
@@ -59,14 +104,6 @@ func (b *panelBody) word(i int) val {
 
 // parts is how often a body runs for all 16 rows.
 func (b *panelBody) parts() int { return 64 / b.t.bytes }
-
-// fetch fetches, for every word that is read, as much of the panel ahead, up to the size of a block.
-func (b *panelBody) fetch() {
-	if at := 64 * b.parts() * b.fetched; b.vec && at < 16*b.f.bytes {
-		b.do("fetch", at)
-		b.fetched++
-	}
-}
 
 // halves is the f16 number of each row that stands before the words.
 func (b *panelBody) halves() val { return b.add("halves", temp, 0) }

@@ -12,23 +12,24 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
-	expand func(b *panelBody)
+	steps  int // of a block, between which other panels have their turn
+	expand func(b *panelBody, step int)
 }
 
 var panelFormats = []*panelFormat{
-	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, expand: (*panelBody).q8_0},
-	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, expand: (*panelBody).q4_0},
-	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, expand: (*panelBody).q4_k},
-	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, expand: (*panelBody).q6_k},
-	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, expand: (*panelBody).q4_1},
-	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, expand: (*panelBody).q5_0},
-	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, expand: (*panelBody).q5_1},
-	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, expand: (*panelBody).q5_k},
-	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, expand: (*panelBody).iq4_nl},
-	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, expand: (*panelBody).iq4_xs},
-	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, expand: (*panelBody).mxfp4},
-	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).tq2_0},
-	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).q2_0},
+	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_0},
+	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
+	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, steps: 4, expand: (*panelBody).q4_k},
+	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, expand: (*panelBody).q6_k},
+	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
+	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
+	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
+	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, steps: 4, expand: (*panelBody).q5_k},
+	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).iq4_nl},
+	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, steps: 4, expand: (*panelBody).iq4_xs},
+	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
+	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
+	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
 }
 
 const (
@@ -37,7 +38,7 @@ const (
 	lowPairs   = 0x03030303
 )
 
-func (b *panelBody) q8_0() {
+func (b *panelBody) q8_0(int) {
 	for g := range 8 {
 		v := b.word(g)
 		if b.bias == 128 {
@@ -48,12 +49,12 @@ func (b *panelBody) q8_0() {
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q4_0() {
+func (b *panelBody) q4_0(int) {
 	b.nibbles(0, 8, func(_ int, v val) val { return v })
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q4_1() {
+func (b *panelBody) q4_1(int) {
 	s, m := b.twoHalves()
 	b.nibbles(1, 8, func(_ int, v val) val { return v })
 	b.finish(0, s, m)
@@ -69,12 +70,12 @@ func (b *panelBody) nibbles(first, n int, with func(g int, v val) val) {
 	}
 }
 
-func (b *panelBody) q5_0() {
+func (b *panelBody) q5_0(int) {
 	b.fifths(0)
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q5_1() {
+func (b *panelBody) q5_1(int) {
 	s, m := b.twoHalves()
 	b.fifths(1)
 	b.finish(0, s, m)
@@ -103,31 +104,27 @@ var spread = func() (t []byte) {
 	return t
 }()
 
-func (b *panelBody) q4_k() {
+func (b *panelBody) q4_k(i int) {
 	d, low := b.factors()
-	for i := range 4 {
-		for w := range 8 {
-			v := b.word(4 + 8*i + w)
-			b.group(16*i+w, b.and(v, b.bits(lowNibbles)))
-			b.group(16*i+8+w, b.and(b.shr(v, 4), b.bits(lowNibbles)))
-		}
-		b.sixes(2*i, d, low)
-		b.sixes(2*i+1, d, low)
+	for w := range 8 {
+		v := b.word(4 + 8*i + w)
+		b.group(16*i+w, b.and(v, b.bits(lowNibbles)))
+		b.group(16*i+8+w, b.and(b.shr(v, 4), b.bits(lowNibbles)))
 	}
+	b.sixes(2*i, d, low)
+	b.sixes(2*i+1, d, low)
 }
 
-func (b *panelBody) q5_k() {
+func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
-	for i := range 4 {
-		for w := range 8 {
-			v, fifth := b.word(12+8*i+w), b.word(4+w)
-			b.group(16*i+w, b.andOr(b.shift(fifth, 2*i-4), b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
-			b.group(16*i+8+w, b.andOr(b.shift(fifth, 2*i-3), b.bits(fifthBits),
-				b.and(b.shr(v, 4), b.bits(lowNibbles))))
-		}
-		b.sixes(2*i, d, low)
-		b.sixes(2*i+1, d, low)
+	for w := range 8 {
+		v, fifth := b.word(12+8*i+w), b.word(4+w)
+		b.group(16*i+w, b.andOr(b.shift(fifth, 2*i-4), b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
+		b.group(16*i+8+w, b.andOr(b.shift(fifth, 2*i-3), b.bits(fifthBits),
+			b.and(b.shr(v, 4), b.bits(lowNibbles))))
 	}
+	b.sixes(2*i, d, low)
+	b.sixes(2*i+1, d, low)
 }
 
 // factors is the f16 factors of scales and of offsets in word 0, the latter negated.
@@ -149,41 +146,27 @@ func (b *panelBody) sixes(j int, d, low val) {
 	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
 }
 
-func (b *panelBody) q6_k() {
+// q6_k takes a quarter of a block, that is two of the four runs of 32 weights whose high bits share bytes.
+func (b *panelBody) q6_k(step int) {
 	d := b.halves()
-	weights := func(i, q, w int, low, high val) {
+	i, first := step/2, step%2*2
+	weights := func(q, w int, low, high val) {
 		b.group(32*i+8*q+w, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030),
 			b.and(b.shift(low, q/2*4), b.bits(lowNibbles))))
 	}
-	scale := func(i int) {
-		s := b.sar(b.shift(b.word(48+i/4), -(24-8*(i%4))), 24)
-		b.finish(i, b.times(b.toFloat(s), d), none)
+	for w := range 8 {
+		high := b.word(32 + 8*i + w)
+		for q := range 2 {
+			weights(first+q, w, b.word(16*i+8*q+w), high)
+		}
 	}
-	for i := range 2 {
-		if b.t == avx2 { // too few registers for the sums of eight scales
-			for q := range 4 {
-				for w := range 8 {
-					weights(i, q, w, b.word(16*i+8*(q%2)+w), b.word(32+8*i+w))
-					if w%4 == 3 {
-						scale(8*i + 2*q + w/4)
-					}
-				}
-			}
-			continue
-		}
-		for w := range 8 {
-			high, even, odd := b.word(32+8*i+w), b.word(16*i+w), b.word(16*i+8+w)
-			for q := range 4 {
-				weights(i, q, w, []val{even, odd}[q%2], high)
-			}
-		}
-		for j := range 8 {
-			scale(8*i + j)
-		}
+	for j := 8*i + 2*first; j < 8*i+2*first+4; j++ {
+		s := b.sar(b.shift(b.word(48+j/4), -(24-8*(j%4))), 24)
+		b.finish(j, b.times(b.toFloat(s), d), none)
 	}
 }
 
-func (b *panelBody) iq4_nl() {
+func (b *panelBody) iq4_nl(int) {
 	table := b.table(b.biased(curve))
 	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
 	b.finish(0, b.halves(), none)
@@ -192,10 +175,10 @@ func (b *panelBody) iq4_nl() {
 // curve is kernels/qdot's.
 var curve = []int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-func (b *panelBody) iq4_xs() {
+func (b *panelBody) iq4_xs(step int) {
 	table := b.table(b.biased(curve))
 	d := b.add("lowHalf", temp, 0, b.word(0))
-	for i := range 8 {
+	for i := 2 * step; i < 2*step+2; i++ {
 		for w := range 4 {
 			v := b.word(2 + 4*i + w)
 			b.group(8*i+w, b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles))))
@@ -206,7 +189,7 @@ func (b *panelBody) iq4_xs() {
 	}
 }
 
-func (b *panelBody) mxfp4() {
+func (b *panelBody) mxfp4(int) {
 	table := b.table(b.biased([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}))
 	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
 	// 2^(e-128), which may be subnormal, in two factors: 2^(h-64)·2^(e-h-64)
@@ -216,22 +199,20 @@ func (b *panelBody) mxfp4() {
 	b.finish(0, b.times(power(h), power(b.isub(e, h))), none)
 }
 
-func (b *panelBody) tq2_0() {
+func (b *panelBody) tq2_0(i int) {
 	d := b.halves()
-	for i := range 2 {
-		for w := range 8 {
-			v := b.word(8*i + w)
-			for q := range 4 {
-				b.group(32*i+8*q+w, b.and(b.shift(v, 2*q), b.bits(lowPairs)))
-			}
-		}
+	for w := range 8 {
+		v := b.word(8*i + w)
 		for q := range 4 {
-			b.finish(4*i+q, d, none)
+			b.group(32*i+8*q+w, b.and(b.shift(v, 2*q), b.bits(lowPairs)))
 		}
+	}
+	for q := range 4 {
+		b.finish(4*i+q, d, none)
 	}
 }
 
-func (b *panelBody) q2_0() {
+func (b *panelBody) q2_0(int) {
 	d := b.halves()
 	for w := range 4 {
 		v := b.word(w)
