@@ -118,7 +118,7 @@ func (w *panelWriter) fetchAMD64(n int) {
 	for _, panel := range panels {
 		w.p("PREFETCHT0 %d(R11)%s", near+n, panel)
 	}
-	for _, panel := range panels {
+	for _, panel := range panels[:min(far, len(panels))] {
 		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)
 	}
 }

@@ -146,7 +146,7 @@ func (w *panelWriter) insARM64(i int) {
 		for _, r := range w.fetchersARM64() {
 			w.p("PRFM %d(%s), PLDL1KEEP", near+in.n, r)
 		}
-		for _, r := range w.fetchersARM64() {
+		for _, r := range w.fetchersARM64()[:min(far, 1)*len(w.fetchersARM64())] {
 			w.p("PRFM %d(%s), PLDL2KEEP", far+in.n, r)
 		}
 	case "word":
