@@ -29,34 +29,34 @@ part0:
 	FMOVQ (R7), F30
 	PRFM 1536(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
-	FMOVQ 0(R3), F1
-	VEOR V2.B16, V2.B16, V2.B16
-	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 0(R3), F2
+	WORD $0x4f82e001 // SDOT V1, V0, V2[0]
 	FMOVQ 96(R9), F0
-	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
+	WORD $0x4fa2e001 // SDOT V1, V0, V2[1]
 	FMOVQ 160(R9), F0
-	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
+	WORD $0x4f82e801 // SDOT V1, V0, V2[2]
 	FMOVQ 224(R9), F0
 	PRFM 1600(R12), PLDL1KEEP
-	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
-	FMOVQ 288(R9), F1
+	WORD $0x4fa2e801 // SDOT V1, V0, V2[3]
+	FMOVQ 288(R9), F2
 	FMOVQ 16(R3), F0
-	WORD $0x4f80e022 // SDOT V2, V1, V0[0]
-	FMOVQ 352(R9), F1
-	WORD $0x4fa0e022 // SDOT V2, V1, V0[1]
-	FMOVQ 416(R9), F1
-	WORD $0x4f80e822 // SDOT V2, V1, V0[2]
+	WORD $0x4f80e041 // SDOT V1, V2, V0[0]
+	FMOVQ 352(R9), F2
+	WORD $0x4fa0e041 // SDOT V1, V2, V0[1]
+	FMOVQ 416(R9), F2
+	WORD $0x4f80e841 // SDOT V1, V2, V0[2]
 	PRFM 1664(R12), PLDL1KEEP
-	FMOVQ 480(R9), F1
-	WORD $0x4fa0e822 // SDOT V2, V1, V0[3]
+	FMOVQ 480(R9), F2
+	WORD $0x4fa0e841 // SDOT V1, V2, V0[3]
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVS 32(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 32(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -104,41 +104,41 @@ part0:
 	PRFM 1536(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
-	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	FMOVS 40(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 96(R9), F0
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 160(R9), F0
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 224(R9), F0
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -213,71 +213,71 @@ part0:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 256(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 52(R3), F3
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f83e046 // SDOT V6, V2, V3[0]
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 52(R3), F6
+	WORD $0x4f86e043 // SDOT V3, V2, V6[0]
 	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4fa4e0e5 // SDOT V5, V7, V4[1]
+	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa3e046 // SDOT V6, V2, V3[1]
+	WORD $0x4fa6e043 // SDOT V3, V2, V6[1]
 	FMOVQ 384(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4f84e8e5 // SDOT V5, V7, V4[2]
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4f83e846 // SDOT V6, V2, V3[2]
+	WORD $0x4f86e843 // SDOT V3, V2, V6[2]
 	FMOVQ 448(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa3e846 // SDOT V6, V2, V3[3]
-	FMOVQ 512(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	FMOVQ 16(R3), F4
-	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa6e843 // SDOT V3, V2, V6[3]
+	FMOVQ 512(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	FMOVQ 16(R3), F5
+	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	FMOVQ 68(R3), F2
-	WORD $0x4f82e066 // SDOT V6, V3, V2[0]
-	FMOVQ 576(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4fa4e0e5 // SDOT V5, V7, V4[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa2e066 // SDOT V6, V3, V2[1]
-	FMOVQ 640(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4f84e8e5 // SDOT V5, V7, V4[2]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4f82e866 // SDOT V6, V3, V2[2]
-	FMOVQ 704(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa2e866 // SDOT V6, V3, V2[3]
+	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
+	FMOVQ 576(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa2e0c3 // SDOT V3, V6, V2[1]
+	FMOVQ 640(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4f82e8c3 // SDOT V3, V6, V2[2]
+	FMOVQ 704(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
 	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F3
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	FMOVQ 128(R9), F6
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVS 32(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 36(R3), F8
 	VDUP V8.S[0], V8.S4
@@ -285,22 +285,22 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	FMOVS 84(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 88(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	FMOVS 84(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 88(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -336,105 +336,105 @@ part1:
 	PRFM 5664(R19), PLDL2KEEP
 	PRFM 5664(R20), PLDL2KEEP
 	PRFM 5664(R21), PLDL2KEEP
-	FMOVQ 0(R9), F3
-	WORD $0x0e612860 // XTN V0, V3, V0 of 4-byte lanes
+	FMOVQ 0(R9), F6
+	WORD $0x0e6128c0 // XTN V0, V6, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x0e612863 // XTN V3, V3, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6e3d1c63 // EOR V3, V3, V29 of 4-byte lanes
-	FMOVQ 768(R9), F6
-	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
-	FMOVQ 104(R3), F2
-	VEOR V8.B16, V8.B16, V8.B16
-	WORD $0x4f82e028 // SDOT V8, V1, V2[0]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 156(R3), F1
-	VEOR V7.B16, V7.B16, V7.B16
-	WORD $0x4f81e0c7 // SDOT V7, V6, V1[0]
-	FMOVQ 832(R9), F6
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4fa2e0a8 // SDOT V8, V5, V2[1]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4fa1e0c7 // SDOT V7, V6, V1[1]
-	FMOVQ 896(R9), F6
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4f82e8a8 // SDOT V8, V5, V2[2]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4f81e8c7 // SDOT V7, V6, V1[2]
-	FMOVQ 960(R9), F6
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4fa2e8a8 // SDOT V8, V5, V2[3]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4fa1e8c7 // SDOT V7, V6, V1[3]
-	FMOVQ 1024(R9), F1
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	FMOVQ 120(R3), F2
-	WORD $0x4f82e0c8 // SDOT V8, V6, V2[0]
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 172(R3), F6
-	WORD $0x4f86e027 // SDOT V7, V1, V6[0]
-	FMOVQ 1088(R9), F1
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4fa2e0a8 // SDOT V8, V5, V2[1]
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4fa6e027 // SDOT V7, V1, V6[1]
-	FMOVQ 1152(R9), F1
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4f82e8a8 // SDOT V8, V5, V2[2]
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4f86e827 // SDOT V7, V1, V6[2]
-	FMOVQ 1216(R9), F1
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4fa2e8a8 // SDOT V8, V5, V2[3]
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4fa6e827 // SDOT V7, V1, V6[3]
-	FMOVQ 64(R9), F6
-	FMOVQ 128(R9), F1
-	WORD $0x6f3004c2 // USHR V2, V6, $16 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca5 // FMUL V5, V5, V3 of 4-byte lanes
-	FMOVS 136(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x0e6128c6 // XTN V6, V6, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3d1cc6 // EOR V6, V6, V29 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 104(R3), F8
+	WORD $0x4f88e022 // SDOT V2, V1, V8[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 156(R3), F7
+	WORD $0x4f87e061 // SDOT V1, V3, V7[0]
+	FMOVQ 832(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa7e061 // SDOT V1, V3, V7[1]
+	FMOVQ 896(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4f87e861 // SDOT V1, V3, V7[2]
+	FMOVQ 960(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa7e861 // SDOT V1, V3, V7[3]
+	FMOVQ 1024(R9), F7
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	FMOVQ 120(R3), F8
+	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	FMOVQ 172(R3), F3
+	WORD $0x4f83e0e1 // SDOT V1, V7, V3[0]
+	FMOVQ 1088(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e0e1 // SDOT V1, V7, V3[1]
+	FMOVQ 1152(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
+	FMOVQ 1216(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e8e1 // SDOT V1, V7, V3[3]
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F7
+	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 140(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	FMOVS 188(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 140(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 192(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
+	FMOVS 188(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 192(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -462,117 +462,117 @@ panel2:
 	MOVD $4, R13
 part2:
 	FMOVQ (R7), F30
-	FMOVQ 0(R9), F1
-	WORD $0x0e612823 // XTN V3, V1, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
-	FMOVQ 1280(R9), F7
-	WORD $0x4e3c1ce0 // AND V0, V7, V28 of 4-byte lanes
-	FMOVQ 208(R3), F6
-	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	FMOVQ 260(R3), F0
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f80e0e5 // SDOT V5, V7, V0[0]
-	FMOVQ 1344(R9), F7
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa0e0e5 // SDOT V5, V7, V0[1]
-	FMOVQ 1408(R9), F7
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4f80e8e5 // SDOT V5, V7, V0[2]
-	FMOVQ 1472(R9), F7
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4fa6e904 // SDOT V4, V8, V6[3]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa0e8e5 // SDOT V5, V7, V0[3]
-	FMOVQ 1536(R9), F0
-	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
-	FMOVQ 224(R3), F6
-	WORD $0x4f86e0e4 // SDOT V4, V7, V6[0]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 276(R3), F7
-	WORD $0x4f87e005 // SDOT V5, V0, V7[0]
-	FMOVQ 1600(R9), F0
-	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
-	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa7e005 // SDOT V5, V0, V7[1]
-	FMOVQ 1664(R9), F0
-	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
-	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4f87e805 // SDOT V5, V0, V7[2]
-	FMOVQ 1728(R9), F0
-	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
-	WORD $0x4fa6e904 // SDOT V4, V8, V6[3]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa7e805 // SDOT V5, V0, V7[3]
-	FMOVQ 64(R9), F7
-	FMOVQ 128(R9), F0
-	FMOVQ 192(R9), F6
-	WORD $0x6f3e04e8 // USHR V8, V7, $2 of 4-byte lanes
-	WORD $0x4e391cc2 // AND V2, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
-	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
-	WORD $0x6f3e0402 // USHR V2, V0, $2 of 4-byte lanes
-	WORD $0x6f3c04c8 // USHR V8, V6, $4 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c4a // AND V10, V2, V26 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128e6 // XTN V6, V7, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 1280(R9), F1
+	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 208(R3), F5
+	WORD $0x4f85e003 // SDOT V3, V0, V5[0]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 260(R3), F4
+	WORD $0x4f84e020 // SDOT V0, V1, V4[0]
+	FMOVQ 1344(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4fa5e043 // SDOT V3, V2, V5[1]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e020 // SDOT V0, V1, V4[1]
+	FMOVQ 1408(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4f84e820 // SDOT V0, V1, V4[2]
+	FMOVQ 1472(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4fa5e843 // SDOT V3, V2, V5[3]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e820 // SDOT V0, V1, V4[3]
+	FMOVQ 1536(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	FMOVQ 224(R3), F5
+	WORD $0x4f85e023 // SDOT V3, V1, V5[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 276(R3), F1
+	WORD $0x4f81e080 // SDOT V0, V4, V1[0]
+	FMOVQ 1600(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e043 // SDOT V3, V2, V5[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa1e080 // SDOT V0, V4, V1[1]
+	FMOVQ 1664(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f81e880 // SDOT V0, V4, V1[2]
+	FMOVQ 1728(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e843 // SDOT V3, V2, V5[3]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa1e880 // SDOT V0, V4, V1[3]
+	FMOVQ 64(R9), F1
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F5
+	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
+	WORD $0x4e391ca8 // AND V8, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
+	WORD $0x6f3c04a2 // USHR V2, V5, $4 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d0a // AND V10, V8, V26 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e23dd29 // FMUL V9, V9, V3 of 4-byte lanes
+	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
-	FMOVS 240(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 244(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
-	WORD $0x6f3804c8 // USHR V8, V6, $8 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1cea // AND V10, V7, V26 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
-	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c08 // AND V8, V0, V26 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVS 240(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 244(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
+	WORD $0x6f3804a2 // USHR V2, V5, $8 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c2a // AND V10, V1, V26 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
+	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c82 // AND V2, V4, V26 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	FMOVS 292(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 296(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	FMOVS 292(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 296(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -608,118 +608,118 @@ part3:
 	PRFM 5664(R19), PLDL2KEEP
 	PRFM 5664(R20), PLDL2KEEP
 	PRFM 5664(R21), PLDL2KEEP
-	FMOVQ 0(R9), F8
-	WORD $0x0e612901 // XTN V1, V8, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
-	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
-	FMOVQ 1792(R9), F5
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	FMOVQ 312(R3), F10
+	FMOVQ 0(R9), F2
+	WORD $0x0e612847 // XTN V7, V2, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	FMOVQ 1792(R9), F0
+	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e0ca // SDOT V10, V6, V5[0]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f8ae066 // SDOT V6, V3, V10[0]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 364(R3), F3
-	VEOR V0.B16, V0.B16, V0.B16
-	WORD $0x4f83e0a0 // SDOT V0, V5, V3[0]
-	FMOVQ 1856(R9), F5
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4faae0e6 // SDOT V6, V7, V10[1]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4fa3e0a0 // SDOT V0, V5, V3[1]
-	FMOVQ 1920(R9), F5
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4f8ae8e6 // SDOT V6, V7, V10[2]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4f83e8a0 // SDOT V0, V5, V3[2]
-	FMOVQ 1984(R9), F5
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4faae8e6 // SDOT V6, V7, V10[3]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4fa3e8a0 // SDOT V0, V5, V3[3]
-	FMOVQ 2048(R9), F3
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	FMOVQ 328(R3), F10
-	WORD $0x4f8ae0a6 // SDOT V6, V5, V10[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 380(R3), F5
-	WORD $0x4f85e060 // SDOT V0, V3, V5[0]
-	FMOVQ 2112(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4faae0e6 // SDOT V6, V7, V10[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa5e060 // SDOT V0, V3, V5[1]
-	FMOVQ 2176(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4f8ae8e6 // SDOT V6, V7, V10[2]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4f85e860 // SDOT V0, V3, V5[2]
-	FMOVQ 2240(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4faae8e6 // SDOT V6, V7, V10[3]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa5e860 // SDOT V0, V3, V5[3]
-	FMOVQ 64(R9), F5
-	FMOVQ 128(R9), F3
-	FMOVQ 192(R9), F10
-	WORD $0x6f2e04a7 // USHR V7, V5, $18 of 4-byte lanes
-	WORD $0x6f300544 // USHR V4, V10, $16 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	WORD $0x6f2e0464 // USHR V4, V3, $18 of 4-byte lanes
-	WORD $0x6f2c0547 // USHR V7, V10, $20 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c82 // AND V2, V4, V26 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	FMOVQ 364(R3), F4
+	WORD $0x4f84e006 // SDOT V6, V0, V4[0]
+	FMOVQ 1856(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa4e006 // SDOT V6, V0, V4[1]
+	FMOVQ 1920(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4f84e806 // SDOT V6, V0, V4[2]
+	FMOVQ 1984(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa4e806 // SDOT V6, V0, V4[3]
+	FMOVQ 2048(R9), F4
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	FMOVQ 328(R3), F5
+	WORD $0x4f85e00a // SDOT V10, V0, V5[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 380(R3), F0
+	WORD $0x4f80e086 // SDOT V6, V4, V0[0]
+	FMOVQ 2112(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa0e086 // SDOT V6, V4, V0[1]
+	FMOVQ 2176(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f80e886 // SDOT V6, V4, V0[2]
+	FMOVQ 2240(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa0e886 // SDOT V6, V4, V0[3]
+	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F5
+	WORD $0x6f2e0401 // USHR V1, V0, $18 of 4-byte lanes
+	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x6f2e0483 // USHR V3, V4, $18 of 4-byte lanes
+	WORD $0x6f2c04a1 // USHR V1, V5, $20 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e28dc42 // FMUL V2, V2, V8 of 4-byte lanes
-	FMOVS 344(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 348(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	WORD $0x6f2604a5 // USHR V5, V5, $26 of 4-byte lanes
-	WORD $0x6f280547 // USHR V7, V10, $24 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1ca2 // AND V2, V5, V26 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
-	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
-	WORD $0x4e391d4a // AND V10, V10, V25 of 4-byte lanes
-	WORD $0x4e3a1c67 // AND V7, V3, V26 of 4-byte lanes
-	WORD $0x4eaa1ce7 // ORR V7, V7, V10 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	FMOVS 396(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 400(R3), F7
-	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e22dd08 // FMUL V8, V8, V2 of 4-byte lanes
+	FMOVS 344(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 348(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
+	WORD $0x6f2804a1 // USHR V1, V5, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c08 // AND V8, V0, V26 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c81 // AND V1, V4, V26 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	FMOVS 396(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 400(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -790,163 +790,163 @@ part0:
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	FMOVQ 0(R3), F2
-	FMOVS 44(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f255463 // SHL V3, V3, $5 of 4-byte lanes
-	WORD $0x4f82e083 // SDOT V3, V4, V2[0]
+	FMOVS 44(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
 	FMOVQ 544(R9), F4
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	FMOVQ 52(R3), F4
-	FMOVS 96(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f84e0a1 // SDOT V1, V5, V4[0]
+	FMOVS 96(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	FMOVQ 52(R3), F1
+	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
 	FMOVQ 2144(R9), F5
 	FMOVQ 96(R9), F6
 	WORD $0x4f2454a7 // SHL V7, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa2e103 // SDOT V3, V8, V2[1]
+	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
 	FMOVQ 608(R9), F8
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
 	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa4e0c1 // SDOT V1, V6, V4[1]
+	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
 	FMOVQ 2208(R9), F6
 	FMOVQ 160(R9), F8
 	WORD $0x4f2454c5 // SHL V5, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4f82e8e3 // SDOT V3, V7, V2[2]
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
 	FMOVQ 672(R9), F7
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f84e901 // SDOT V1, V8, V4[2]
+	WORD $0x4f81e904 // SDOT V4, V8, V1[2]
 	FMOVQ 2272(R9), F8
 	FMOVQ 224(R9), F7
 	WORD $0x4f245506 // SHL V6, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
 	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
-	FMOVQ 736(R9), F2
+	WORD $0x4fa3e8a2 // SDOT V2, V5, V3[3]
+	FMOVQ 736(R9), F3
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4fa4e8a1 // SDOT V1, V5, V4[3]
-	FMOVQ 2336(R9), F4
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa1e8a4 // SDOT V4, V5, V1[3]
+	FMOVQ 2336(R9), F1
 	FMOVQ 288(R9), F5
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c48 // AND V8, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
 	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	FMOVQ 16(R3), F5
-	FMOVS 48(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	WORD $0x4f85e102 // SDOT V2, V8, V5[0]
+	FMOVS 48(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 16(R3), F3
+	WORD $0x4f83e105 // SDOT V5, V8, V3[0]
 	FMOVQ 800(R9), F8
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
+	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	FMOVQ 68(R3), F8
-	FMOVS 100(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
+	FMOVS 100(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
+	FMOVQ 68(R3), F1
+	WORD $0x4f81e0e8 // SDOT V8, V7, V1[0]
 	FMOVQ 2400(R9), F7
 	FMOVQ 352(R9), F6
 	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa5e142 // SDOT V2, V10, V5[1]
+	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
 	FMOVQ 864(R9), F10
 	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1cc6 // ORR V6, V6, V10 of 4-byte lanes
-	WORD $0x4fa8e0c4 // SDOT V4, V6, V8[1]
+	WORD $0x4fa1e0c8 // SDOT V8, V6, V1[1]
 	FMOVQ 2464(R9), F6
 	FMOVQ 416(R9), F10
 	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4f85e922 // SDOT V2, V9, V5[2]
+	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
 	FMOVQ 928(R9), F9
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cca // AND V10, V6, V29 of 4-byte lanes
 	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4f88e944 // SDOT V4, V10, V8[2]
+	WORD $0x4f81e948 // SDOT V8, V10, V1[2]
 	FMOVQ 2528(R9), F10
 	FMOVQ 480(R9), F9
 	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa5e8e2 // SDOT V2, V7, V5[3]
-	FMOVQ 992(R9), F5
+	WORD $0x4fa3e8e5 // SDOT V5, V7, V3[3]
+	FMOVQ 992(R9), F3
 	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4fa8e8e4 // SDOT V4, V7, V8[3]
-	FMOVQ 3104(R9), F8
-	WORD $0x4f385508 // SHL V8, V8, $24 of 4-byte lanes
-	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4fa1e8e8 // SDOT V8, V7, V1[3]
+	FMOVQ 3104(R9), F1
+	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F7
 	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ 3104(R9), F7
 	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
 	WORD $0x4f2804e7 // SSHR V7, V7, $24 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 32(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 3104(R9), F3
-	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVS 84(R3), F2
+	FMOVS 32(R3), F2
 	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ 3104(R9), F2
+	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVS 84(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVS 84(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 3104(R9), F5
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
+	FMOVS 84(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -982,179 +982,179 @@ part1:
 	PRFM 6720(R19), PLDL2KEEP
 	PRFM 6720(R20), PLDL2KEEP
 	PRFM 6720(R21), PLDL2KEEP
-	FMOVD (R10), F2
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	FMOVQ 2080(R9), F4
+	FMOVD (R10), F5
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	FMOVQ 2080(R9), F8
 	FMOVQ 32(R9), F0
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	FMOVQ 104(R3), F0
-	FMOVS 148(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f255463 // SHL V3, V3, $5 of 4-byte lanes
-	WORD $0x4f80e023 // SDOT V3, V1, V0[0]
-	FMOVQ 544(R9), F1
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ce7 // ORR V7, V7, V1 of 4-byte lanes
-	FMOVQ 156(R3), F1
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea01c84 // ORR V4, V4, V0 of 4-byte lanes
+	FMOVS 148(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 104(R3), F2
+	WORD $0x4f82e080 // SDOT V0, V4, V2[0]
+	FMOVQ 544(R9), F4
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
 	FMOVS 200(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f81e0e4 // SDOT V4, V7, V1[0]
+	FMOVQ 156(R3), F8
+	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
 	FMOVQ 2144(R9), F7
-	FMOVQ 96(R9), F8
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce5 // AND V5, V7, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4fa0e0a3 // SDOT V3, V5, V0[1]
-	FMOVQ 608(R9), F5
+	FMOVQ 96(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4fa2e060 // SDOT V0, V3, V2[1]
+	FMOVQ 608(R9), F3
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4fa1e104 // SDOT V4, V8, V1[1]
-	FMOVQ 2208(R9), F8
-	FMOVQ 160(R9), F5
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4f80e8e3 // SDOT V3, V7, V0[2]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ce1 // AND V1, V7, V29 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4fa8e024 // SDOT V4, V1, V8[1]
+	FMOVQ 2208(R9), F1
+	FMOVQ 160(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4f82e8e0 // SDOT V0, V7, V2[2]
 	FMOVQ 672(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4f81e8a4 // SDOT V4, V5, V1[2]
-	FMOVQ 2272(R9), F5
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4f88e864 // SDOT V4, V3, V8[2]
+	FMOVQ 2272(R9), F3
 	FMOVQ 224(R9), F7
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4fa0e903 // SDOT V3, V8, V0[3]
-	FMOVQ 736(R9), F0
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	WORD $0x4fa1e904 // SDOT V4, V8, V1[3]
-	FMOVQ 2336(R9), F1
-	FMOVQ 288(R9), F8
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c20 // AND V0, V1, V29 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
-	FMOVQ 120(R3), F8
-	FMOVS 152(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x4f88e005 // SDOT V5, V0, V8[0]
-	FMOVQ 800(R9), F0
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
-	FMOVQ 172(R3), F0
-	FMOVS 204(R3), F1
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	WORD $0x4fa2e820 // SDOT V0, V1, V2[3]
+	FMOVQ 736(R9), F2
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4fa8e824 // SDOT V4, V1, V8[3]
+	FMOVQ 2336(R9), F8
+	FMOVQ 288(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	FMOVS 152(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f80e0e1 // SDOT V1, V7, V0[0]
+	FMOVQ 120(R3), F3
+	WORD $0x4f83e041 // SDOT V1, V2, V3[0]
+	FMOVQ 800(R9), F2
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
+	FMOVS 204(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 172(R3), F8
+	WORD $0x4f88e0e2 // SDOT V2, V7, V8[0]
 	FMOVQ 2400(R9), F7
 	FMOVQ 352(R9), F10
 	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4fa8e125 // SDOT V5, V9, V8[1]
+	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
 	FMOVQ 864(R9), F9
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cea // AND V10, V7, V29 of 4-byte lanes
 	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa0e141 // SDOT V1, V10, V0[1]
+	WORD $0x4fa8e142 // SDOT V2, V10, V8[1]
 	FMOVQ 2464(R9), F10
 	FMOVQ 416(R9), F9
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4f88e8e5 // SDOT V5, V7, V8[2]
+	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
 	FMOVQ 928(R9), F7
 	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
 	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4f80e921 // SDOT V1, V9, V0[2]
+	WORD $0x4f88e922 // SDOT V2, V9, V8[2]
 	FMOVQ 2528(R9), F9
 	FMOVQ 480(R9), F7
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
-	WORD $0x4fa8e945 // SDOT V5, V10, V8[3]
-	FMOVQ 992(R9), F8
+	WORD $0x4fa3e941 // SDOT V1, V10, V3[3]
+	FMOVQ 992(R9), F3
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa0e941 // SDOT V1, V10, V0[3]
-	FMOVQ 3168(R9), F0
-	WORD $0x4f385400 // SHL V0, V0, $24 of 4-byte lanes
-	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc00 // FMUL V0, V0, V2 of 4-byte lanes
+	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
+	WORD $0x4fa8e942 // SDOT V2, V10, V8[3]
+	FMOVQ 3168(R9), F8
+	WORD $0x4f385508 // SHL V8, V8, $24 of 4-byte lanes
+	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd08 // FMUL V8, V8, V5 of 4-byte lanes
 	FMOVS 136(R3), F10
 	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2adc6a // FMUL V10, V3, V10 of 4-byte lanes
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ 3168(R9), F10
 	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e22dd4a // FMUL V10, V10, V2 of 4-byte lanes
-	FMOVS 136(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 3168(R9), F3
-	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
-	FMOVS 188(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x6e25dd4a // FMUL V10, V10, V5 of 4-byte lanes
+	FMOVS 136(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVQ 3168(R9), F0
+	WORD $0x4f285400 // SHL V0, V0, $8 of 4-byte lanes
+	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
+	FMOVS 188(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 3168(R9), F5
-	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	FMOVS 188(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 3168(R9), F1
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 188(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1190,171 +1190,171 @@ part2:
 	PRFM 6720(R19), PLDL2KEEP
 	PRFM 6720(R20), PLDL2KEEP
 	PRFM 6720(R21), PLDL2KEEP
-	FMOVD (R10), F5
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F1
-	FMOVQ 1056(R9), F2
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	FMOVQ 208(R3), F2
-	FMOVS 252(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f82e064 // SDOT V4, V3, V2[0]
-	FMOVQ 1568(R9), F3
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
-	FMOVQ 260(R3), F3
-	FMOVS 304(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f83e141 // SDOT V1, V10, V3[0]
-	FMOVQ 2656(R9), F10
-	FMOVQ 1120(R9), F0
-	WORD $0x4f245548 // SHL V8, V10, $4 of 4-byte lanes
+	FMOVD (R10), F1
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F2
+	FMOVQ 1056(R9), F5
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c80 // AND V0, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	FMOVS 252(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 208(R3), F4
+	WORD $0x4f84e005 // SDOT V5, V0, V4[0]
+	FMOVQ 1568(R9), F0
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4fa2e124 // SDOT V4, V9, V2[1]
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4ea01d4a // ORR V10, V10, V0 of 4-byte lanes
+	FMOVS 304(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 260(R3), F2
+	WORD $0x4f82e140 // SDOT V0, V10, V2[0]
+	FMOVQ 2656(R9), F10
+	FMOVQ 1120(R9), F8
+	WORD $0x4f245543 // SHL V3, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1c69 // AND V9, V3, V29 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
 	FMOVQ 1632(R9), F9
 	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1d40 // AND V0, V10, V29 of 4-byte lanes
-	WORD $0x4ea91c00 // ORR V0, V0, V9 of 4-byte lanes
-	WORD $0x4fa3e001 // SDOT V1, V0, V3[1]
-	FMOVQ 2720(R9), F0
-	FMOVQ 1184(R9), F9
-	WORD $0x4f24540a // SHL V10, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1d48 // AND V8, V10, V29 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f82e904 // SDOT V4, V8, V2[2]
-	FMOVQ 1696(R9), F8
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c09 // AND V9, V0, V29 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4f83e921 // SDOT V1, V9, V3[2]
-	FMOVQ 2784(R9), F9
-	FMOVQ 1248(R9), F8
-	WORD $0x4f245520 // SHL V0, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c0a // AND V10, V0, V29 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa2e944 // SDOT V4, V10, V2[3]
-	FMOVQ 1760(R9), F2
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x4fa3e941 // SDOT V1, V10, V3[3]
-	FMOVQ 2848(R9), F3
-	FMOVQ 1312(R9), F10
-	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1c49 // AND V9, V2, V29 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	FMOVQ 224(R3), F10
-	FMOVS 256(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	WORD $0x4f8ae122 // SDOT V2, V9, V10[0]
-	FMOVQ 1824(R9), F9
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
+	FMOVQ 2720(R9), F8
+	FMOVQ 1184(R9), F9
+	WORD $0x4f24550a // SHL V10, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	FMOVQ 276(R3), F9
-	FMOVS 308(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f255463 // SHL V3, V3, $5 of 4-byte lanes
-	WORD $0x4f89e103 // SDOT V3, V8, V9[0]
-	FMOVQ 2912(R9), F8
-	FMOVQ 1376(R9), F0
-	WORD $0x4f245507 // SHL V7, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	WORD $0x4faae0c2 // SDOT V2, V6, V10[1]
-	FMOVQ 1888(R9), F6
+	WORD $0x4e3d1d43 // AND V3, V10, V29 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
+	FMOVQ 1696(R9), F3
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4f82e920 // SDOT V0, V9, V2[2]
+	FMOVQ 2784(R9), F9
+	FMOVQ 1248(R9), F3
+	WORD $0x4f245528 // SHL V8, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
+	WORD $0x4fa4e945 // SDOT V5, V10, V4[3]
+	FMOVQ 1760(R9), F4
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
+	WORD $0x4fa2e940 // SDOT V0, V10, V2[3]
+	FMOVQ 2848(R9), F2
+	FMOVQ 1312(R9), F10
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1c89 // AND V9, V4, V29 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	FMOVS 256(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
+	FMOVQ 224(R3), F4
+	WORD $0x4f84e12a // SDOT V10, V9, V4[0]
+	FMOVQ 1824(R9), F9
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	FMOVS 308(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
+	FMOVQ 276(R3), F2
+	WORD $0x4f82e069 // SDOT V9, V3, V2[0]
+	FMOVQ 2912(R9), F3
+	FMOVQ 1376(R9), F8
+	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa4e0ca // SDOT V10, V6, V4[1]
+	FMOVQ 1888(R9), F6
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d00 // AND V0, V8, V29 of 4-byte lanes
-	WORD $0x4ea61c00 // ORR V0, V0, V6 of 4-byte lanes
-	WORD $0x4fa9e003 // SDOT V3, V0, V9[1]
-	FMOVQ 2976(R9), F0
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fa2e109 // SDOT V9, V8, V2[1]
+	FMOVQ 2976(R9), F8
 	FMOVQ 1440(R9), F6
-	WORD $0x4f245408 // SHL V8, V0, $4 of 4-byte lanes
+	WORD $0x4f245503 // SHL V3, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4f8ae8e2 // SDOT V2, V7, V10[2]
+	WORD $0x4f84e8ea // SDOT V10, V7, V4[2]
 	FMOVQ 1952(R9), F7
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c06 // AND V6, V0, V29 of 4-byte lanes
+	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
 	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4f89e8c3 // SDOT V3, V6, V9[2]
+	WORD $0x4f82e8c9 // SDOT V9, V6, V2[2]
 	FMOVQ 3040(R9), F6
 	FMOVQ 1504(R9), F7
-	WORD $0x4f2454c0 // SHL V0, V6, $4 of 4-byte lanes
+	WORD $0x4f2454c8 // SHL V8, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c08 // AND V8, V0, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4faae902 // SDOT V2, V8, V10[3]
-	FMOVQ 2016(R9), F10
+	WORD $0x4e3d1d03 // AND V3, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fa4e86a // SDOT V10, V3, V4[3]
+	FMOVQ 2016(R9), F4
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
-	WORD $0x4fa9e903 // SDOT V3, V8, V9[3]
-	FMOVQ 3232(R9), F9
-	WORD $0x4f385529 // SHL V9, V9, $24 of 4-byte lanes
-	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e25dd29 // FMUL V9, V9, V5 of 4-byte lanes
-	FMOVS 240(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 3232(R9), F8
-	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
-	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e25dd08 // FMUL V8, V8, V5 of 4-byte lanes
-	FMOVS 240(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 3232(R9), F4
-	WORD $0x4f285484 // SHL V4, V4, $8 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc84 // FMUL V4, V4, V5 of 4-byte lanes
-	FMOVS 292(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4fa2e869 // SDOT V9, V3, V2[3]
 	FMOVQ 3232(R9), F2
+	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
-	FMOVS 292(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	FMOVS 240(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVQ 3232(R9), F3
+	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	FMOVS 240(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 3232(R9), F5
+	WORD $0x4f2854a5 // SHL V5, V5, $8 of 4-byte lanes
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	FMOVS 292(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 3232(R9), F10
+	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	FMOVS 292(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1390,179 +1390,179 @@ part3:
 	PRFM 6720(R19), PLDL2KEEP
 	PRFM 6720(R20), PLDL2KEEP
 	PRFM 6720(R21), PLDL2KEEP
-	FMOVD (R10), F2
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F3
-	FMOVQ 1056(R9), F5
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	FMOVQ 312(R3), F5
-	FMOVS 356(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f85e024 // SDOT V4, V1, V5[0]
-	FMOVQ 1568(R9), F1
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	FMOVD (R10), F10
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F9
+	FMOVQ 1056(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	FMOVQ 364(R3), F1
-	FMOVS 408(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f255463 // SHL V3, V3, $5 of 4-byte lanes
-	WORD $0x4f81e103 // SDOT V3, V8, V1[0]
-	FMOVQ 2656(R9), F8
-	FMOVQ 1120(R9), F9
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
-	FMOVQ 1632(R9), F10
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4fa1e123 // SDOT V3, V9, V1[1]
-	FMOVQ 2720(R9), F9
-	FMOVQ 1184(R9), F10
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1d28 // AND V8, V9, V29 of 4-byte lanes
-	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
-	WORD $0x4f85e904 // SDOT V4, V8, V5[2]
-	FMOVQ 1696(R9), F8
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4f81e943 // SDOT V3, V10, V1[2]
-	FMOVQ 2784(R9), F10
-	FMOVQ 1248(R9), F8
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa5e924 // SDOT V4, V9, V5[3]
-	FMOVQ 1760(R9), F5
-	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa1e923 // SDOT V3, V9, V1[3]
-	FMOVQ 2848(R9), F1
-	FMOVQ 1312(R9), F9
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	FMOVQ 328(R3), F9
-	FMOVS 360(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
-	WORD $0x4f89e0aa // SDOT V10, V5, V9[0]
-	FMOVQ 1824(R9), F5
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	FMOVQ 380(R3), F5
-	FMOVS 412(R3), F1
+	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	FMOVS 356(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f85e101 // SDOT V1, V8, V5[0]
-	FMOVQ 2912(R9), F8
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e001 // SDOT V1, V0, V5[0]
+	FMOVQ 1568(R9), F0
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	FMOVS 408(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 364(R3), F9
+	WORD $0x4f89e060 // SDOT V0, V3, V9[0]
+	FMOVQ 2656(R9), F3
+	FMOVQ 1120(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4fa5e081 // SDOT V1, V4, V5[1]
+	FMOVQ 1632(R9), F4
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4fa9e040 // SDOT V0, V2, V9[1]
+	FMOVQ 2720(R9), F2
+	FMOVQ 1184(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
+	FMOVQ 1696(R9), F3
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f89e880 // SDOT V0, V4, V9[2]
+	FMOVQ 2784(R9), F4
+	FMOVQ 1248(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4fa5e841 // SDOT V1, V2, V5[3]
+	FMOVQ 1760(R9), F5
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4fa9e840 // SDOT V0, V2, V9[3]
+	FMOVQ 2848(R9), F9
+	FMOVQ 1312(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	FMOVS 360(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 328(R3), F4
+	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
+	FMOVQ 1824(R9), F5
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVS 412(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 380(R3), F9
+	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
+	FMOVQ 2912(R9), F3
 	FMOVQ 1376(R9), F6
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4fa9e0ea // SDOT V10, V7, V9[1]
+	WORD $0x4fa4e0e2 // SDOT V2, V7, V4[1]
 	FMOVQ 1888(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
+	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
 	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa5e0c1 // SDOT V1, V6, V5[1]
+	WORD $0x4fa9e0c5 // SDOT V5, V6, V9[1]
 	FMOVQ 2976(R9), F6
 	FMOVQ 1440(R9), F7
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f89e90a // SDOT V10, V8, V9[2]
-	FMOVQ 1952(R9), F8
+	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4f84e862 // SDOT V2, V3, V4[2]
+	FMOVQ 1952(R9), F3
 	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4f85e8e1 // SDOT V1, V7, V5[2]
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4f89e8e5 // SDOT V5, V7, V9[2]
 	FMOVQ 3040(R9), F7
-	FMOVQ 1504(R9), F8
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	FMOVQ 1504(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa9e8ca // SDOT V10, V6, V9[3]
-	FMOVQ 2016(R9), F9
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4fa4e8c2 // SDOT V2, V6, V4[3]
+	FMOVQ 2016(R9), F4
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa5e8c1 // SDOT V1, V6, V5[3]
-	FMOVQ 3296(R9), F5
-	WORD $0x4f3854a5 // SHL V5, V5, $24 of 4-byte lanes
-	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca5 // FMUL V5, V5, V2 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa9e8c5 // SDOT V5, V6, V9[3]
+	FMOVQ 3296(R9), F9
+	WORD $0x4f385529 // SHL V9, V9, $24 of 4-byte lanes
+	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
 	FMOVS 344(R3), F6
 	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
 	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ 3296(R9), F6
 	WORD $0x4f3054c6 // SHL V6, V6, $16 of 4-byte lanes
 	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e22dcc6 // FMUL V6, V6, V2 of 4-byte lanes
-	FMOVS 344(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 3296(R9), F4
-	WORD $0x4f285484 // SHL V4, V4, $8 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e22dc84 // FMUL V4, V4, V2 of 4-byte lanes
-	FMOVS 396(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc8a // FMUL V10, V4, V10 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2adc6a // FMUL V10, V3, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 3296(R9), F10
-	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
-	FMOVS 396(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
+	FMOVS 344(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 3296(R9), F1
+	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x6e2adc21 // FMUL V1, V1, V10 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ 3296(R9), F2
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1617,37 +1617,37 @@ part0:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 64(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
 	FMOVQ 128(R9), F2
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4fa4e0c5 // SDOT V5, V6, V4[1]
+	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa3e045 // SDOT V5, V2, V3[1]
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
 	FMOVQ 192(R9), F2
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x4f85e8c4 // SDOT V4, V6, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4f83e845 // SDOT V5, V2, V3[2]
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
 	FMOVQ 256(R9), F2
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4fa4e8c5 // SDOT V5, V6, V4[3]
+	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa3e845 // SDOT V5, V2, V3[3]
+	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
 	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVS 36(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -1709,11 +1709,11 @@ part0:
 	WORD $0x4ebb9c63 // MUL V3, V3, V27
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
-	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4f82e064 // SDOT V4, V3, V2[0]
+	FMOVS 40(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e062 // SDOT V2, V3, V4[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
@@ -1722,14 +1722,14 @@ part0:
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e064 // SDOT V4, V3, V1[0]
+	WORD $0x4f81e062 // SDOT V2, V3, V1[0]
 	FMOVQ 160(R9), F3
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
 	WORD $0x4ebb9cc6 // MUL V6, V6, V27
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4ea61ca6 // ORR V6, V5, V6 of 4-byte lanes
-	WORD $0x4fa2e0c4 // SDOT V4, V6, V2[1]
+	WORD $0x4fa4e0c2 // SDOT V2, V6, V4[1]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x6f300406 // USHR V6, V0, $16 of 4-byte lanes
@@ -1737,7 +1737,7 @@ part0:
 	WORD $0x4ebb9cc6 // MUL V6, V6, V27
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4ea61c66 // ORR V6, V3, V6 of 4-byte lanes
-	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
+	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
 	FMOVQ 224(R9), F6
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
@@ -1746,7 +1746,7 @@ part0:
 	WORD $0x4ebb9ca5 // MUL V5, V5, V27
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	WORD $0x4f82e8a4 // SDOT V4, V5, V2[2]
+	WORD $0x4f84e8a2 // SDOT V2, V5, V4[2]
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
 	WORD $0x6f2c0405 // USHR V5, V0, $20 of 4-byte lanes
@@ -1754,7 +1754,7 @@ part0:
 	WORD $0x4ebb9ca5 // MUL V5, V5, V27
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4ea51cc5 // ORR V5, V6, V5 of 4-byte lanes
-	WORD $0x4f81e8a4 // SDOT V4, V5, V1[2]
+	WORD $0x4f81e8a2 // SDOT V2, V5, V1[2]
 	FMOVQ 288(R9), F5
 	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
 	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
@@ -1762,7 +1762,7 @@ part0:
 	WORD $0x4ebb9c63 // MUL V3, V3, V27
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4ea31cc3 // ORR V3, V6, V3 of 4-byte lanes
-	WORD $0x4fa2e864 // SDOT V4, V3, V2[3]
+	WORD $0x4fa4e862 // SDOT V2, V3, V4[3]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
@@ -1770,14 +1770,14 @@ part0:
 	WORD $0x4ebb9c00 // MUL V0, V0, V27
 	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
 	WORD $0x4ea01ca0 // ORR V0, V5, V0 of 4-byte lanes
-	WORD $0x4fa1e804 // SDOT V4, V0, V1[3]
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -1841,9 +1841,9 @@ part0:
 	WORD $0x4ebb9ca5 // MUL V5, V5, V27
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f84e0a6 // SDOT V6, V5, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F6
+	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x6f340445 // USHR V5, V2, $12 of 4-byte lanes
@@ -1852,14 +1852,14 @@ part0:
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e0a6 // SDOT V6, V5, V3[0]
+	WORD $0x4f83e0a4 // SDOT V4, V5, V3[0]
 	FMOVQ 192(R9), F5
 	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
 	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
 	WORD $0x4ebb9d08 // MUL V8, V8, V27
 	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	WORD $0x4ea81ce8 // ORR V8, V7, V8 of 4-byte lanes
-	WORD $0x4fa4e106 // SDOT V6, V8, V4[1]
+	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
 	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
@@ -1867,7 +1867,7 @@ part0:
 	WORD $0x4ebb9d08 // MUL V8, V8, V27
 	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	WORD $0x4ea81ca8 // ORR V8, V5, V8 of 4-byte lanes
-	WORD $0x4fa3e106 // SDOT V6, V8, V3[1]
+	WORD $0x4fa3e104 // SDOT V4, V8, V3[1]
 	FMOVQ 256(R9), F8
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
@@ -1876,7 +1876,7 @@ part0:
 	WORD $0x4ebb9ce7 // MUL V7, V7, V27
 	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
 	WORD $0x4ea71ca7 // ORR V7, V5, V7 of 4-byte lanes
-	WORD $0x4f84e8e6 // SDOT V6, V7, V4[2]
+	WORD $0x4f86e8e4 // SDOT V4, V7, V6[2]
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
 	WORD $0x6f2c0447 // USHR V7, V2, $20 of 4-byte lanes
@@ -1884,7 +1884,7 @@ part0:
 	WORD $0x4ebb9ce7 // MUL V7, V7, V27
 	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
 	WORD $0x4ea71d07 // ORR V7, V8, V7 of 4-byte lanes
-	WORD $0x4f83e8e6 // SDOT V6, V7, V3[2]
+	WORD $0x4f83e8e4 // SDOT V4, V7, V3[2]
 	FMOVQ 320(R9), F7
 	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
 	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
@@ -1892,7 +1892,7 @@ part0:
 	WORD $0x4ebb9ca5 // MUL V5, V5, V27
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4ea51d05 // ORR V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
+	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
@@ -1900,12 +1900,12 @@ part0:
 	WORD $0x4ebb9c42 // MUL V2, V2, V27
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
 	WORD $0x4ea21ce2 // ORR V2, V7, V2 of 4-byte lanes
-	WORD $0x4fa3e846 // SDOT V6, V2, V3[3]
+	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
 	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVS 36(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -1989,141 +1989,141 @@ part0:
 	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
 	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	FMOVQ 0(R3), F5
-	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f85e0c4 // SDOT V4, V6, V5[0]
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e0c5 // SDOT V5, V6, V4[0]
 	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
 	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	FMOVQ 52(R3), F2
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 52(R3), F3
+	WORD $0x4f83e0c2 // SDOT V2, V6, V3[0]
 	FMOVQ 832(R9), F6
 	FMOVQ 320(R9), F7
 	WORD $0x4f2454e8 // SHL V8, V7, $4 of 4-byte lanes
 	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
 	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
 	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
+	WORD $0x4fa4e145 // SDOT V5, V10, V4[1]
 	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e3c1cea // AND V10, V7, V28 of 4-byte lanes
 	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa2e143 // SDOT V3, V10, V2[1]
+	WORD $0x4fa3e142 // SDOT V2, V10, V3[1]
 	FMOVQ 896(R9), F10
 	FMOVQ 384(R9), F6
 	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1d49 // AND V9, V10, V27 of 4-byte lanes
 	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f85e904 // SDOT V4, V8, V5[2]
+	WORD $0x4f84e905 // SDOT V5, V8, V4[2]
 	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
 	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
 	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
 	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
+	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
 	FMOVQ 960(R9), F8
 	FMOVQ 448(R9), F10
 	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
 	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
+	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
 	WORD $0x4f23554a // SHL V10, V10, $3 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
-	FMOVQ 1024(R9), F2
-	FMOVQ 512(R9), F5
-	WORD $0x4f2454a8 // SHL V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1c4a // AND V10, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1d44 // AND V4, V10, V28 of 4-byte lanes
+	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
+	FMOVQ 1024(R9), F3
+	FMOVQ 512(R9), F4
+	WORD $0x4f245488 // SHL V8, V4, $4 of 4-byte lanes
+	WORD $0x4e3b1c6a // AND V10, V3, V27 of 4-byte lanes
 	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
 	WORD $0x4eaa1ce7 // ORR V7, V7, V10 of 4-byte lanes
 	FMOVQ 16(R3), F10
-	WORD $0x4f8ae0e4 // SDOT V4, V7, V10[0]
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	FMOVQ 68(R3), F2
-	WORD $0x4f82e0e3 // SDOT V3, V7, V2[0]
+	WORD $0x4f8ae0e5 // SDOT V5, V7, V10[0]
+	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 68(R3), F3
+	WORD $0x4f83e0e2 // SDOT V2, V7, V3[0]
 	FMOVQ 1088(R9), F7
-	FMOVQ 576(R9), F5
-	WORD $0x4f2454a8 // SHL V8, V5, $4 of 4-byte lanes
+	FMOVQ 576(R9), F4
+	WORD $0x4f245488 // SHL V8, V4, $4 of 4-byte lanes
 	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
 	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
 	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4faae0c4 // SDOT V4, V6, V10[1]
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
+	WORD $0x4faae0c5 // SDOT V5, V6, V10[1]
+	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
 	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa2e0c3 // SDOT V3, V6, V2[1]
+	WORD $0x4fa3e0c2 // SDOT V2, V6, V3[1]
 	FMOVQ 1152(R9), F6
 	FMOVQ 640(R9), F7
-	WORD $0x4f2454e5 // SHL V5, V7, $4 of 4-byte lanes
+	WORD $0x4f2454e4 // SHL V4, V7, $4 of 4-byte lanes
 	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f8ae904 // SDOT V4, V8, V10[2]
+	WORD $0x4f8ae905 // SDOT V5, V8, V10[2]
 	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
+	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
 	FMOVQ 1216(R9), F8
 	FMOVQ 704(R9), F6
 	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4faae8a4 // SDOT V4, V5, V10[3]
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4faae885 // SDOT V5, V4, V10[3]
 	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4e3c1cca // AND V10, V6, V28 of 4-byte lanes
 	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa2e943 // SDOT V3, V10, V2[3]
-	FMOVQ 64(R9), F2
+	WORD $0x4fa3e942 // SDOT V2, V10, V3[3]
+	FMOVQ 64(R9), F3
 	FMOVQ 128(R9), F10
-	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
 	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 32(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 36(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	FMOVS 32(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 36(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x6f38054a // USHR V10, V10, $8 of 4-byte lanes
 	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
 	FMOVS 84(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2adc6a // FMUL V10, V3, V10 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVS 88(R3), F10
 	VDUP V10.S[0], V10.S4
@@ -2171,119 +2171,119 @@ part1:
 	WORD $0x0e61294a // XTN V10, V10, V0 of 4-byte lanes
 	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
 	WORD $0x6e3d1d4a // EOR V10, V10, V29 of 4-byte lanes
-	FMOVQ 1280(R9), F3
+	FMOVQ 1280(R9), F2
 	FMOVQ 256(R9), F1
-	WORD $0x4f225422 // SHL V2, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	FMOVQ 104(R3), F5
-	VEOR V2.B16, V2.B16, V2.B16
-	WORD $0x4f85e0c2 // SDOT V2, V6, V5[0]
+	WORD $0x4f225423 // SHL V3, V1, $2 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 104(R3), F3
+	WORD $0x4f83e0c4 // SDOT V4, V6, V3[0]
 	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	FMOVQ 156(R3), F3
-	VEOR V1.B16, V1.B16, V1.B16
-	WORD $0x4f83e0c1 // SDOT V1, V6, V3[0]
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 156(R3), F1
+	WORD $0x4f81e0c2 // SDOT V2, V6, V1[0]
 	FMOVQ 1344(R9), F6
-	FMOVQ 320(R9), F4
-	WORD $0x4f225488 // SHL V8, V4, $2 of 4-byte lanes
+	FMOVQ 320(R9), F5
+	WORD $0x4f2254a8 // SHL V8, V5, $2 of 4-byte lanes
 	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
 	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa5e0e2 // SDOT V2, V7, V5[1]
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
+	WORD $0x4fa3e0e4 // SDOT V4, V7, V3[1]
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4fa3e0e1 // SDOT V1, V7, V3[1]
+	WORD $0x4fa1e0e2 // SDOT V2, V7, V1[1]
 	FMOVQ 1408(R9), F7
 	FMOVQ 384(R9), F6
-	WORD $0x4f2254c4 // SHL V4, V6, $2 of 4-byte lanes
+	WORD $0x4f2254c5 // SHL V5, V6, $2 of 4-byte lanes
 	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f85e902 // SDOT V2, V8, V5[2]
+	WORD $0x4f83e904 // SDOT V4, V8, V3[2]
 	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f83e901 // SDOT V1, V8, V3[2]
+	WORD $0x4f81e902 // SDOT V2, V8, V1[2]
 	FMOVQ 1472(R9), F8
 	FMOVQ 448(R9), F7
 	WORD $0x4f2254e6 // SHL V6, V7, $2 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	WORD $0x4fa5e882 // SDOT V2, V4, V5[3]
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa3e8a4 // SDOT V4, V5, V3[3]
 	WORD $0x4f2154e7 // SHL V7, V7, $1 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4fa3e8a1 // SDOT V1, V5, V3[3]
-	FMOVQ 1536(R9), F3
-	FMOVQ 512(R9), F5
-	WORD $0x4f2254a8 // SHL V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4fa1e862 // SDOT V2, V3, V1[3]
+	FMOVQ 1536(R9), F1
+	FMOVQ 512(R9), F3
+	WORD $0x4f225468 // SHL V8, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d05 // AND V5, V8, V28 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
 	FMOVQ 120(R3), F7
-	WORD $0x4f87e082 // SDOT V2, V4, V7[0]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	FMOVQ 172(R3), F3
-	WORD $0x4f83e081 // SDOT V1, V4, V3[0]
-	FMOVQ 1600(R9), F4
-	FMOVQ 576(R9), F5
-	WORD $0x4f2254a8 // SHL V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
+	WORD $0x4f87e0a4 // SDOT V4, V5, V7[0]
+	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	FMOVQ 172(R3), F1
+	WORD $0x4f81e0a2 // SDOT V2, V5, V1[0]
+	FMOVQ 1600(R9), F5
+	FMOVQ 576(R9), F3
+	WORD $0x4f225468 // SHL V8, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
 	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
 	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa7e0c2 // SDOT V2, V6, V7[1]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4fa3e0c1 // SDOT V1, V6, V3[1]
+	WORD $0x4fa7e0c4 // SDOT V4, V6, V7[1]
+	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
 	FMOVQ 1664(R9), F6
-	FMOVQ 640(R9), F4
-	WORD $0x4f225485 // SHL V5, V4, $2 of 4-byte lanes
+	FMOVQ 640(R9), F5
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
 	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f87e902 // SDOT V2, V8, V7[2]
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
+	WORD $0x4f87e904 // SDOT V4, V8, V7[2]
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f83e901 // SDOT V1, V8, V3[2]
+	WORD $0x4f81e902 // SDOT V2, V8, V1[2]
 	FMOVQ 1728(R9), F8
 	FMOVQ 704(R9), F6
-	WORD $0x4f2254c4 // SHL V4, V6, $2 of 4-byte lanes
+	WORD $0x4f2254c5 // SHL V5, V6, $2 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa7e8a2 // SDOT V2, V5, V7[3]
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4fa7e864 // SDOT V4, V3, V7[3]
 	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4fa3e8e1 // SDOT V1, V7, V3[3]
-	FMOVQ 64(R9), F3
+	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
+	FMOVQ 64(R9), F1
 	FMOVQ 128(R9), F7
-	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
+	WORD $0x6f300428 // USHR V8, V1, $16 of 4-byte lanes
 	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	WORD $0x6f3004e6 // USHR V6, V7, $16 of 4-byte lanes
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
@@ -2291,29 +2291,29 @@ part1:
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
-	FMOVS 136(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 140(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	FMOVS 136(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd03 // FMUL V3, V8, V3 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 140(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
 	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
 	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
 	FMOVS 188(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVS 192(R3), F7
 	VDUP V7.S[0], V7.S4
@@ -2361,158 +2361,158 @@ part2:
 	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
 	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 1792(R9), F1
+	FMOVQ 1792(R9), F2
 	FMOVQ 256(R9), F0
-	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	FMOVQ 208(R3), F3
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f83e0a6 // SDOT V6, V5, V3[0]
+	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 208(R3), F6
+	WORD $0x4f86e061 // SDOT V1, V3, V6[0]
 	WORD $0x6f3f0400 // USHR V0, V0, $1 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	FMOVQ 260(R3), F1
-	VEOR V0.B16, V0.B16, V0.B16
-	WORD $0x4f81e0a0 // SDOT V0, V5, V1[0]
-	FMOVQ 1856(R9), F5
-	FMOVQ 320(R9), F2
-	WORD $0x4e3b1ca8 // AND V8, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 260(R3), F0
+	WORD $0x4f80e062 // SDOT V2, V3, V0[0]
+	FMOVQ 1856(R9), F3
+	FMOVQ 320(R9), F4
+	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa3e126 // SDOT V6, V9, V3[1]
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa1e120 // SDOT V0, V9, V1[1]
+	WORD $0x4fa6e121 // SDOT V1, V9, V6[1]
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa0e122 // SDOT V2, V9, V0[1]
 	FMOVQ 1920(R9), F9
-	FMOVQ 384(R9), F5
-	WORD $0x4e3b1d22 // AND V2, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4f83e906 // SDOT V6, V8, V3[2]
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	FMOVQ 384(R9), F3
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4f86e901 // SDOT V1, V8, V6[2]
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f81e900 // SDOT V0, V8, V1[2]
+	WORD $0x4f80e902 // SDOT V2, V8, V0[2]
 	FMOVQ 1984(R9), F8
 	FMOVQ 448(R9), F9
-	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4fa3e846 // SDOT V6, V2, V3[3]
+	WORD $0x4e3b1d03 // AND V3, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa6e881 // SDOT V1, V4, V6[3]
 	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4fa1e860 // SDOT V0, V3, V1[3]
-	FMOVQ 2048(R9), F1
-	FMOVQ 512(R9), F3
-	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
+	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa0e8c2 // SDOT V2, V6, V0[3]
+	FMOVQ 2048(R9), F0
+	FMOVQ 512(R9), F6
+	WORD $0x4e3b1c08 // AND V8, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
 	FMOVQ 224(R3), F8
-	WORD $0x4f88e126 // SDOT V6, V9, V8[0]
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	FMOVQ 276(R3), F1
-	WORD $0x4f81e120 // SDOT V0, V9, V1[0]
+	WORD $0x4f88e121 // SDOT V1, V9, V8[0]
+	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	FMOVQ 276(R3), F0
+	WORD $0x4f80e122 // SDOT V2, V9, V0[0]
 	FMOVQ 2112(R9), F9
-	FMOVQ 576(R9), F3
-	WORD $0x4e3b1d22 // AND V2, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4fa8e0a6 // SDOT V6, V5, V8[1]
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	FMOVQ 576(R9), F6
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4fa8e061 // SDOT V1, V3, V8[1]
+	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa1e0a0 // SDOT V0, V5, V1[1]
-	FMOVQ 2176(R9), F5
-	FMOVQ 640(R9), F9
-	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f88e846 // SDOT V6, V2, V8[2]
-	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4f81e840 // SDOT V0, V2, V1[2]
-	FMOVQ 2240(R9), F2
-	FMOVQ 704(R9), F5
-	WORD $0x4e3b1c49 // AND V9, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
 	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa8e866 // SDOT V6, V3, V8[3]
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4fa1e900 // SDOT V0, V8, V1[3]
-	FMOVQ 64(R9), F1
+	WORD $0x4fa0e062 // SDOT V2, V3, V0[1]
+	FMOVQ 2176(R9), F3
+	FMOVQ 640(R9), F9
+	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4f88e881 // SDOT V1, V4, V8[2]
+	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f80e882 // SDOT V2, V4, V0[2]
+	FMOVQ 2240(R9), F4
+	FMOVQ 704(R9), F3
+	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4fa8e8c1 // SDOT V1, V6, V8[3]
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4fa0e902 // SDOT V2, V8, V0[3]
+	FMOVQ 64(R9), F0
 	FMOVQ 128(R9), F8
-	FMOVQ 192(R9), F2
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
-	WORD $0x4e381c43 // AND V3, V2, V24 of 4-byte lanes
-	WORD $0x4e391ca9 // AND V9, V5, V25 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x6f3e0503 // USHR V3, V8, $2 of 4-byte lanes
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391c64 // AND V4, V3, V25 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	FMOVQ 192(R9), F4
+	WORD $0x6f3e0403 // USHR V3, V0, $2 of 4-byte lanes
+	WORD $0x4e381c86 // AND V6, V4, V24 of 4-byte lanes
+	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x6f3e0506 // USHR V6, V8, $2 of 4-byte lanes
+	WORD $0x6f3c0483 // USHR V3, V4, $4 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x4e391cc5 // AND V5, V6, V25 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e27dc84 // FMUL V4, V4, V7 of 4-byte lanes
-	FMOVS 240(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 244(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
-	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e391d05 // AND V5, V8, V25 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e2adc8a // FMUL V10, V4, V10 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	FMOVS 292(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 296(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
+	FMOVS 240(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 244(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
+	WORD $0x6f380483 // USHR V3, V4, $8 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x4e391d03 // AND V3, V8, V25 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	FMOVS 292(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 296(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2540,140 +2540,140 @@ panel3:
 	MOVD $4, R13
 part3:
 	FMOVQ (R7), F30
-	FMOVQ 0(R9), F5
-	WORD $0x0e6128a7 // XTN V7, V5, V0 of 4-byte lanes
+	FMOVQ 0(R9), F3
+	WORD $0x0e612867 // XTN V7, V3, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
-	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
-	FMOVQ 2304(R9), F0
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x0e612863 // XTN V3, V3, V0 of 4-byte lanes
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	WORD $0x6e3d1c63 // EOR V3, V3, V29 of 4-byte lanes
+	FMOVQ 2304(R9), F2
 	FMOVQ 256(R9), F10
-	WORD $0x6f3e0544 // USHR V4, V10, $2 of 4-byte lanes
-	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	FMOVQ 312(R3), F2
+	WORD $0x6f3e0545 // USHR V5, V10, $2 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f82e104 // SDOT V4, V8, V2[0]
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e104 // SDOT V4, V8, V5[0]
 	WORD $0x6f3d054a // USHR V10, V10, $3 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e3c1d48 // AND V8, V10, V28 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	FMOVQ 364(R3), F0
-	VEOR V10.B16, V10.B16, V10.B16
-	WORD $0x4f80e10a // SDOT V10, V8, V0[0]
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 364(R3), F10
+	WORD $0x4f8ae102 // SDOT V2, V8, V10[0]
 	FMOVQ 2368(R9), F8
-	FMOVQ 320(R9), F1
-	WORD $0x6f3e0426 // USHR V6, V1, $2 of 4-byte lanes
+	FMOVQ 320(R9), F0
+	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa2e064 // SDOT V4, V3, V2[1]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4fa0e06a // SDOT V10, V3, V0[1]
-	FMOVQ 2432(R9), F3
-	FMOVQ 384(R9), F8
-	WORD $0x6f3e0501 // USHR V1, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
 	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
 	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4f82e8c4 // SDOT V4, V6, V2[2]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x4f80e8ca // SDOT V10, V6, V0[2]
-	FMOVQ 2496(R9), F6
-	FMOVQ 448(R9), F3
-	WORD $0x6f3e0468 // USHR V8, V3, $2 of 4-byte lanes
+	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4faae0c2 // SDOT V2, V6, V10[1]
+	FMOVQ 2432(R9), F6
+	FMOVQ 384(R9), F8
+	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
 	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
 	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
-	WORD $0x4fa2e824 // SDOT V4, V1, V2[3]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4f85e824 // SDOT V4, V1, V5[2]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4fa0e84a // SDOT V10, V2, V0[3]
-	FMOVQ 2560(R9), F0
-	FMOVQ 512(R9), F2
-	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1c03 // AND V3, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	FMOVQ 328(R3), F3
-	WORD $0x4f83e024 // SDOT V4, V1, V3[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	FMOVQ 380(R3), F0
-	WORD $0x4f80e02a // SDOT V10, V1, V0[0]
-	FMOVQ 2624(R9), F1
-	FMOVQ 576(R9), F2
-	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
+	WORD $0x4ea61c21 // ORR V1, V1, V6 of 4-byte lanes
+	WORD $0x4f8ae822 // SDOT V2, V1, V10[2]
+	FMOVQ 2496(R9), F1
+	FMOVQ 448(R9), F6
+	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
 	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa3e104 // SDOT V4, V8, V3[1]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e3c1d00 // AND V0, V8, V28 of 4-byte lanes
+	WORD $0x4ea91c00 // ORR V0, V0, V9 of 4-byte lanes
+	WORD $0x4fa5e804 // SDOT V4, V0, V5[3]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x4fa0e10a // SDOT V10, V8, V0[1]
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4faae8a2 // SDOT V2, V5, V10[3]
+	FMOVQ 2560(R9), F10
+	FMOVQ 512(R9), F5
+	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1d46 // AND V6, V10, V27 of 4-byte lanes
+	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
+	WORD $0x4ea61c00 // ORR V0, V0, V6 of 4-byte lanes
+	FMOVQ 328(R3), F6
+	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	WORD $0x4eaa1c00 // ORR V0, V0, V10 of 4-byte lanes
+	FMOVQ 380(R3), F10
+	WORD $0x4f8ae002 // SDOT V2, V0, V10[0]
+	FMOVQ 2624(R9), F0
+	FMOVQ 576(R9), F5
+	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
+	WORD $0x4faae102 // SDOT V2, V8, V10[1]
 	FMOVQ 2688(R9), F8
-	FMOVQ 640(R9), F1
-	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
+	FMOVQ 640(R9), F0
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4f83e8c4 // SDOT V4, V6, V3[2]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
+	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
+	WORD $0x4f86e824 // SDOT V4, V1, V6[2]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4f80e8ca // SDOT V10, V6, V0[2]
-	FMOVQ 2752(R9), F6
-	FMOVQ 704(R9), F8
-	WORD $0x6f3e0501 // USHR V1, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
-	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
-	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	WORD $0x4fa0e86a // SDOT V10, V3, V0[3]
-	FMOVQ 64(R9), F0
-	FMOVQ 128(R9), F3
-	FMOVQ 192(R9), F6
-	WORD $0x6f2e0408 // USHR V8, V0, $18 of 4-byte lanes
-	WORD $0x6f3004c2 // USHR V2, V6, $16 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
-	WORD $0x6f2e0462 // USHR V2, V3, $18 of 4-byte lanes
-	WORD $0x6f2c04c8 // USHR V8, V6, $20 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c41 // AND V1, V2, V25 of 4-byte lanes
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
 	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
+	WORD $0x4f8ae822 // SDOT V2, V1, V10[2]
+	FMOVQ 2752(R9), F1
+	FMOVQ 704(R9), F8
+	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
+	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
+	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
+	WORD $0x4faae8c2 // SDOT V2, V6, V10[3]
+	FMOVQ 64(R9), F10
+	FMOVQ 128(R9), F6
+	FMOVQ 192(R9), F1
+	WORD $0x6f2e0548 // USHR V8, V10, $18 of 4-byte lanes
+	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x6f2e04c5 // USHR V5, V6, $18 of 4-byte lanes
+	WORD $0x6f2c0428 // USHR V8, V1, $20 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e23dc00 // FMUL V0, V0, V3 of 4-byte lanes
 	FMOVS 344(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
@@ -2682,31 +2682,31 @@ part3:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 348(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f2804c8 // USHR V8, V6, $24 of 4-byte lanes
+	WORD $0x6f26054a // USHR V10, V10, $26 of 4-byte lanes
+	WORD $0x6f280428 // USHR V8, V1, $24 of 4-byte lanes
 	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
-	WORD $0x6f2404c6 // USHR V6, V6, $28 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e391d40 // AND V0, V10, V25 of 4-byte lanes
+	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
+	WORD $0x6f2604c6 // USHR V6, V6, $26 of 4-byte lanes
+	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x6e23dd03 // FMUL V3, V8, V3 of 4-byte lanes
 	FMOVS 396(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 400(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -2758,46 +2758,46 @@ part0:
 	FMOVQ 32(R9), F0
 	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	FMOVQ 0(R3), F2
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 96(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 160(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 224(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
@@ -2869,101 +2869,101 @@ part0:
 	FMOVQ 128(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	WORD $0x4e0303c3 // TBL V3, V30, V3
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
 	FMOVQ 192(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa4e0c5 // SDOT V5, V6, V4[1]
+	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa3e045 // SDOT V5, V2, V3[1]
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
 	FMOVQ 256(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x4f85e8c4 // SDOT V4, V6, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4f83e845 // SDOT V5, V2, V3[2]
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
 	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa4e8c5 // SDOT V5, V6, V4[3]
+	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa3e845 // SDOT V5, V2, V3[3]
+	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
 	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
 	FMOVQ 64(R9), F2
-	WORD $0x4e3a1c44 // AND V4, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
 	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
-	FMOVQ 384(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	FMOVS 32(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 384(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ 52(R3), F3
+	WORD $0x4f83e086 // SDOT V6, V4, V3[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 52(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ 68(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	FMOVQ 448(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	FMOVQ 68(R3), F4
+	WORD $0x4f84e0a6 // SDOT V6, V5, V4[0]
+	FMOVQ 448(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	FMOVQ 512(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e0e6 // SDOT V6, V7, V3[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e0a6 // SDOT V6, V5, V4[1]
+	FMOVQ 512(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 576(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4f83e8e6 // SDOT V6, V7, V3[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f84e8a6 // SDOT V6, V5, V4[2]
+	FMOVQ 576(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
+	WORD $0x4fa3e8e6 // SDOT V6, V7, V3[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
 	WORD $0x6f320400 // USHR V0, V0, $14 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6eb984a5 // SUB V5, V5, V25 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	FMOVS 84(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	FMOVS 84(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2999,108 +2999,108 @@ part1:
 	PRFM 5536(R19), PLDL2KEEP
 	PRFM 5536(R20), PLDL2KEEP
 	PRFM 5536(R21), PLDL2KEEP
-	FMOVQ 0(R9), F5
-	WORD $0x0e6128a3 // XTN V3, V5, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ 0(R9), F4
+	WORD $0x0e612886 // XTN V6, V4, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
 	FMOVQ 640(R9), F1
 	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ 104(R3), F0
-	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f80e044 // SDOT V4, V2, V0[0]
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 104(R3), F5
+	WORD $0x4f85e040 // SDOT V0, V2, V5[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	FMOVQ 120(R3), F2
-	WORD $0x4f82e024 // SDOT V4, V1, V2[0]
+	WORD $0x4f82e020 // SDOT V0, V1, V2[0]
 	FMOVQ 704(R9), F1
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa0e0c4 // SDOT V4, V6, V0[1]
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa5e060 // SDOT V0, V3, V5[1]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	WORD $0x4fa2e024 // SDOT V4, V1, V2[1]
+	WORD $0x4fa2e020 // SDOT V0, V1, V2[1]
 	FMOVQ 768(R9), F1
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4f80e8c4 // SDOT V4, V6, V0[2]
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f85e860 // SDOT V0, V3, V5[2]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	WORD $0x4f82e824 // SDOT V4, V1, V2[2]
+	WORD $0x4f82e820 // SDOT V0, V1, V2[2]
 	FMOVQ 832(R9), F1
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa0e8c4 // SDOT V4, V6, V0[3]
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa5e860 // SDOT V0, V3, V5[3]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	WORD $0x4fa2e824 // SDOT V4, V1, V2[3]
-	WORD $0x6f3004a2 // USHR V2, V5, $16 of 4-byte lanes
+	WORD $0x4fa2e820 // SDOT V0, V1, V2[3]
+	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
 	FMOVQ 64(R9), F1
-	WORD $0x6f380420 // USHR V0, V1, $8 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4e3b1c46 // AND V6, V2, V27 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc6 // FMUL V6, V6, V3 of 4-byte lanes
-	FMOVS 136(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
-	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
-	FMOVQ 896(R9), F0
-	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ 156(R3), F6
-	VEOR V2.B16, V2.B16, V2.B16
-	WORD $0x4f86e082 // SDOT V2, V4, V6[0]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x6f380425 // USHR V5, V1, $8 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc63 // FMUL V3, V3, V6 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 896(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	FMOVQ 172(R3), F4
-	WORD $0x4f84e002 // SDOT V2, V0, V4[0]
-	FMOVQ 960(R9), F0
-	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 156(R3), F2
+	WORD $0x4f82e003 // SDOT V3, V0, V2[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 172(R3), F0
+	WORD $0x4f80e0a3 // SDOT V3, V5, V0[0]
+	FMOVQ 960(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e0e2 // SDOT V2, V7, V6[1]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa4e002 // SDOT V2, V0, V4[1]
-	FMOVQ 1024(R9), F0
-	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
+	WORD $0x4fa2e0e3 // SDOT V3, V7, V2[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e0a3 // SDOT V3, V5, V0[1]
+	FMOVQ 1024(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4f86e8e2 // SDOT V2, V7, V6[2]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4f84e802 // SDOT V2, V0, V4[2]
-	FMOVQ 1088(R9), F0
-	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
+	WORD $0x4f82e8e3 // SDOT V3, V7, V2[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f80e8a3 // SDOT V3, V5, V0[2]
+	FMOVQ 1088(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e8e2 // SDOT V2, V7, V6[3]
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa4e802 // SDOT V2, V0, V4[3]
-	WORD $0x6f2e04a5 // USHR V5, V5, $18 of 4-byte lanes
+	WORD $0x4fa2e8e3 // SDOT V3, V7, V2[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e8a3 // SDOT V3, V5, V0[3]
+	WORD $0x6f2e0484 // USHR V4, V4, $18 of 4-byte lanes
 	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
 	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
-	FMOVS 188(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVS 188(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -3128,108 +3128,108 @@ panel2:
 	MOVD $4, R13
 part2:
 	FMOVQ (R7), F29
-	FMOVQ 0(R9), F4
-	WORD $0x0e612882 // XTN V2, V4, V0 of 4-byte lanes
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	FMOVQ 1152(R9), F3
-	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	FMOVQ 0(R9), F0
+	WORD $0x0e612803 // XTN V3, V0, V0 of 4-byte lanes
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ 1152(R9), F6
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
+	VEOR V4.B16, V4.B16, V4.B16
 	FMOVQ 208(R3), F5
-	VEOR V0.B16, V0.B16, V0.B16
-	WORD $0x4f85e020 // SDOT V0, V1, V5[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f85e024 // SDOT V4, V1, V5[0]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
 	FMOVQ 224(R3), F1
-	WORD $0x4f81e060 // SDOT V0, V3, V1[0]
-	FMOVQ 1216(R9), F3
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4f81e0c4 // SDOT V4, V6, V1[0]
+	FMOVQ 1216(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa5e044 // SDOT V4, V2, V5[1]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa5e0c0 // SDOT V0, V6, V5[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa1e060 // SDOT V0, V3, V1[1]
-	FMOVQ 1280(R9), F3
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
+	FMOVQ 1280(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4f85e844 // SDOT V4, V2, V5[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4f85e8c0 // SDOT V0, V6, V5[2]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4f81e860 // SDOT V0, V3, V1[2]
-	FMOVQ 1344(R9), F3
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4f81e8c4 // SDOT V4, V6, V1[2]
+	FMOVQ 1344(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa5e844 // SDOT V4, V2, V5[3]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa5e8c0 // SDOT V0, V6, V5[3]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa1e860 // SDOT V0, V3, V1[3]
-	WORD $0x6f2c0481 // USHR V1, V4, $20 of 4-byte lanes
-	FMOVQ 64(R9), F3
-	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4fa1e8c4 // SDOT V4, V6, V1[3]
+	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
+	FMOVQ 64(R9), F6
+	WORD $0x6f3004c5 // USHR V5, V6, $16 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4e3b1c26 // AND V6, V1, V27 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e22dcc6 // FMUL V6, V6, V2 of 4-byte lanes
+	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc42 // FMUL V2, V2, V3 of 4-byte lanes
 	FMOVS 240(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
 	FMOVQ 1408(R9), F5
-	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
-	WORD $0x4e0003c0 // TBL V0, V30, V0
-	FMOVQ 260(R3), F6
-	VEOR V1.B16, V1.B16, V1.B16
-	WORD $0x4f86e001 // SDOT V1, V0, V6[0]
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 260(R3), F1
+	WORD $0x4f81e082 // SDOT V2, V4, V1[0]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 276(R3), F0
-	WORD $0x4f80e0a1 // SDOT V1, V5, V0[0]
+	FMOVQ 276(R3), F4
+	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
 	FMOVQ 1472(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e0e1 // SDOT V1, V7, V6[1]
+	WORD $0x4fa1e0e2 // SDOT V2, V7, V1[1]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	WORD $0x4fa0e0a1 // SDOT V1, V5, V0[1]
+	WORD $0x4fa4e0a2 // SDOT V2, V5, V4[1]
 	FMOVQ 1536(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4f86e8e1 // SDOT V1, V7, V6[2]
+	WORD $0x4f81e8e2 // SDOT V2, V7, V1[2]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	WORD $0x4f80e8a1 // SDOT V1, V5, V0[2]
+	WORD $0x4f84e8a2 // SDOT V2, V5, V4[2]
 	FMOVQ 1600(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
 	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e8e1 // SDOT V1, V7, V6[3]
+	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	WORD $0x4fa0e8a1 // SDOT V1, V5, V0[3]
-	WORD $0x6f2a0484 // USHR V4, V4, $22 of 4-byte lanes
-	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	FMOVS 292(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	WORD $0x4fa4e8a2 // SDOT V2, V5, V4[3]
+	WORD $0x6f2a0400 // USHR V0, V0, $22 of 4-byte lanes
+	WORD $0x6f2c04c6 // USHR V6, V6, $20 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
+	FMOVS 292(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -3265,108 +3265,108 @@ part3:
 	PRFM 5536(R19), PLDL2KEEP
 	PRFM 5536(R20), PLDL2KEEP
 	PRFM 5536(R21), PLDL2KEEP
-	FMOVQ 0(R9), F0
-	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 1664(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	FMOVQ 0(R9), F4
+	WORD $0x0e612882 // XTN V2, V4, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	FMOVQ 1664(R9), F3
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e0c0 // SDOT V0, V6, V5[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e0303c3 // TBL V3, V30, V3
-	FMOVQ 312(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ 328(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
-	FMOVQ 1728(R9), F2
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa4e0c5 // SDOT V5, V6, V4[1]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa3e045 // SDOT V5, V2, V3[1]
-	FMOVQ 1792(R9), F2
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4f83e845 // SDOT V5, V2, V3[2]
-	FMOVQ 1856(R9), F2
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603c6 // TBL V6, V30, V6
-	WORD $0x4fa4e8c5 // SDOT V5, V6, V4[3]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa3e845 // SDOT V5, V2, V3[3]
-	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
-	FMOVQ 64(R9), F2
-	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 344(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
-	FMOVQ 1920(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 364(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ 380(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	FMOVQ 1984(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	FMOVQ 2048(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 2112(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703c7 // TBL V7, V30, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6eb984a5 // SUB V5, V5, V25 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	FMOVS 396(R3), F5
+	FMOVQ 328(R3), F6
+	WORD $0x4f86e060 // SDOT V0, V3, V6[0]
+	FMOVQ 1728(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa5e020 // SDOT V0, V1, V5[1]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa6e060 // SDOT V0, V3, V6[1]
+	FMOVQ 1792(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4f85e820 // SDOT V0, V1, V5[2]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f86e860 // SDOT V0, V3, V6[2]
+	FMOVQ 1856(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa5e820 // SDOT V0, V1, V5[3]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa6e860 // SDOT V0, V3, V6[3]
+	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
+	FMOVQ 64(R9), F3
+	WORD $0x6f280465 // USHR V5, V3, $24 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1cc1 // AND V1, V6, V27 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc21 // FMUL V1, V1, V2 of 4-byte lanes
+	FMOVS 344(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
 	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 1920(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 364(R3), F6
+	WORD $0x4f86e001 // SDOT V1, V0, V6[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 380(R3), F0
+	WORD $0x4f80e0a1 // SDOT V1, V5, V0[0]
+	FMOVQ 1984(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa6e0e1 // SDOT V1, V7, V6[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e0a1 // SDOT V1, V5, V0[1]
+	FMOVQ 2048(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4f86e8e1 // SDOT V1, V7, V6[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f80e8a1 // SDOT V1, V5, V0[2]
+	FMOVQ 2112(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa6e8e1 // SDOT V1, V7, V6[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e8a1 // SDOT V1, V5, V0[3]
+	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
+	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	FMOVS 396(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -3418,57 +3418,57 @@ part0:
 	FMOVQ 16(R9), F0
 	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	FMOVS 40(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 80(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 144(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	PRFM 1600(R12), PLDL1KEEP
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 208(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVS (R10), F1
 	WORD $0x2f08a421 // UXTL V1, V1, V0
 	WORD $0x2f10a421 // UXTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f3f0420 // USHR V0, V1, $1 of 4-byte lanes
-	WORD $0x4ebb8402 // ADD V2, V0, V27 of 4-byte lanes
-	WORD $0x4f375442 // SHL V2, V2, $23 of 4-byte lanes
+	WORD $0x4ebb8403 // ADD V3, V0, V27 of 4-byte lanes
+	WORD $0x4f375463 // SHL V3, V3, $23 of 4-byte lanes
 	WORD $0x6ea08420 // SUB V0, V1, V0 of 4-byte lanes
 	WORD $0x4ebb8400 // ADD V0, V0, V27 of 4-byte lanes
 	WORD $0x4f375400 // SHL V0, V0, $23 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVS 32(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d7bd // FADD V29, V29, V3 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $4, R10
@@ -3533,139 +3533,139 @@ part0:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 32(R9), F1
 	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	FMOVQ 0(R3), F3
-	FMOVS 40(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
+	FMOVS 40(R3), F3
+	VDUP V3.S[0], V3.S4
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 52(R3), F5
-	FMOVS 92(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f85e046 // SDOT V6, V2, V5[0]
+	FMOVS 92(R3), F5
+	VDUP V5.S[0], V5.S4
+	FMOVQ 52(R3), F6
+	WORD $0x4f86e045 // SDOT V5, V2, V6[0]
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 104(R3), F7
-	FMOVS 144(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f87e048 // SDOT V8, V2, V7[0]
+	FMOVS 144(R3), F7
+	VDUP V7.S[0], V7.S4
+	FMOVQ 104(R3), F8
+	WORD $0x4f88e047 // SDOT V7, V2, V8[0]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 156(R3), F2
-	FMOVS 196(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f82e029 // SDOT V9, V1, V2[0]
+	FMOVS 196(R3), F2
+	VDUP V2.S[0], V2.S4
+	FMOVQ 156(R3), F9
+	WORD $0x4f89e022 // SDOT V2, V1, V9[0]
 	FMOVQ 96(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa3e144 // SDOT V4, V10, V3[1]
+	WORD $0x4fa4e143 // SDOT V3, V10, V4[1]
 	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa5e146 // SDOT V6, V10, V5[1]
+	WORD $0x4fa6e145 // SDOT V5, V10, V6[1]
 	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa7e148 // SDOT V8, V10, V7[1]
+	WORD $0x4fa8e147 // SDOT V7, V10, V8[1]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa2e029 // SDOT V9, V1, V2[1]
+	WORD $0x4fa9e022 // SDOT V2, V1, V9[1]
 	FMOVQ 160(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4f83e944 // SDOT V4, V10, V3[2]
+	WORD $0x4f84e943 // SDOT V3, V10, V4[2]
 	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f85e946 // SDOT V6, V10, V5[2]
+	WORD $0x4f86e945 // SDOT V5, V10, V6[2]
 	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f87e948 // SDOT V8, V10, V7[2]
+	WORD $0x4f88e947 // SDOT V7, V10, V8[2]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4f82e829 // SDOT V9, V1, V2[2]
+	WORD $0x4f89e822 // SDOT V2, V1, V9[2]
 	FMOVQ 224(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa3e944 // SDOT V4, V10, V3[3]
-	WORD $0x6f3e0423 // USHR V3, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4fa5e866 // SDOT V6, V3, V5[3]
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4fa7e8a8 // SDOT V8, V5, V7[3]
+	WORD $0x4fa4e943 // SDOT V3, V10, V4[3]
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4fa6e885 // SDOT V5, V4, V6[3]
+	WORD $0x6f3c0426 // USHR V6, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa8e8c7 // SDOT V7, V6, V8[3]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa2e829 // SDOT V9, V1, V2[3]
-	FMOVQ 288(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	FMOVQ 16(R3), F7
-	WORD $0x4f87e024 // SDOT V4, V1, V7[0]
-	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
+	WORD $0x4fa9e822 // SDOT V2, V1, V9[3]
+	FMOVQ 288(R9), F9
+	WORD $0x4e3d1d21 // AND V1, V9, V29 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
+	WORD $0x6f3e0521 // USHR V1, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 68(R3), F5
-	WORD $0x4f85e026 // SDOT V6, V1, V5[0]
-	WORD $0x6f3c0441 // USHR V1, V2, $4 of 4-byte lanes
+	FMOVQ 68(R3), F6
+	WORD $0x4f86e025 // SDOT V5, V1, V6[0]
+	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 120(R3), F3
-	WORD $0x4f83e028 // SDOT V8, V1, V3[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 120(R3), F4
+	WORD $0x4f84e027 // SDOT V7, V1, V4[0]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
 	FMOVQ 172(R3), F1
-	WORD $0x4f81e049 // SDOT V9, V2, V1[0]
-	FMOVQ 352(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa7e144 // SDOT V4, V10, V7[1]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
+	FMOVQ 352(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4fa8e143 // SDOT V3, V10, V8[1]
+	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa5e146 // SDOT V6, V10, V5[1]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4fa6e145 // SDOT V5, V10, V6[1]
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa3e148 // SDOT V8, V10, V3[1]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa1e049 // SDOT V9, V2, V1[1]
-	FMOVQ 416(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4f87e944 // SDOT V4, V10, V7[2]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4fa4e147 // SDOT V7, V10, V4[1]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa1e122 // SDOT V2, V9, V1[1]
+	FMOVQ 416(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4f88e943 // SDOT V3, V10, V8[2]
+	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f85e946 // SDOT V6, V10, V5[2]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4f86e945 // SDOT V5, V10, V6[2]
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f83e948 // SDOT V8, V10, V3[2]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4f81e849 // SDOT V9, V2, V1[2]
-	FMOVQ 480(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa7e944 // SDOT V4, V10, V7[3]
-	WORD $0x6f3e0447 // USHR V7, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x4fa5e8e6 // SDOT V6, V7, V5[3]
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4fa3e8a8 // SDOT V8, V5, V3[3]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa1e849 // SDOT V9, V2, V1[3]
+	WORD $0x4f84e947 // SDOT V7, V10, V4[2]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4f81e922 // SDOT V2, V9, V1[2]
+	FMOVQ 480(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4fa8e943 // SDOT V3, V10, V8[3]
+	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e905 // SDOT V5, V8, V6[3]
+	WORD $0x6f3c0526 // USHR V6, V9, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa4e8c7 // SDOT V7, V6, V4[3]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
 	FMOVS 32(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 84(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 136(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 188(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -3704,142 +3704,142 @@ part1:
 	PRFM 4416(R21), PLDL2KEEP
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 544(R9), F9
-	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
-	FMOVQ 208(R3), F8
-	FMOVS 248(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f88e006 // SDOT V6, V0, V8[0]
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVQ 260(R3), F4
-	FMOVS 300(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f84e002 // SDOT V2, V0, V4[0]
-	WORD $0x6f3c0520 // USHR V0, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVQ 312(R3), F3
-	FMOVS 352(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f83e005 // SDOT V5, V0, V3[0]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 364(R3), F0
-	FMOVS 404(R3), F7
+	FMOVQ 544(R9), F2
+	WORD $0x4e3d1c40 // AND V0, V2, V29 of 4-byte lanes
+	FMOVS 248(R3), F7
 	VDUP V7.S[0], V7.S4
-	WORD $0x4f80e127 // SDOT V7, V9, V0[0]
-	FMOVQ 608(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4fa8e146 // SDOT V6, V10, V8[1]
-	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
+	FMOVQ 208(R3), F5
+	WORD $0x4f85e007 // SDOT V7, V0, V5[0]
+	WORD $0x6f3e0440 // USHR V0, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	FMOVS 300(R3), F3
+	VDUP V3.S[0], V3.S4
+	FMOVQ 260(R3), F9
+	WORD $0x4f89e003 // SDOT V3, V0, V9[0]
+	WORD $0x6f3c0440 // USHR V0, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	FMOVS 352(R3), F4
+	VDUP V4.S[0], V4.S4
+	FMOVQ 312(R3), F6
+	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVS 404(R3), F0
+	VDUP V0.S[0], V0.S4
+	FMOVQ 364(R3), F8
+	WORD $0x4f88e040 // SDOT V0, V2, V8[0]
+	FMOVQ 608(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4fa5e147 // SDOT V7, V10, V5[1]
+	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa4e142 // SDOT V2, V10, V4[1]
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
+	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
+	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4fa6e144 // SDOT V4, V10, V6[1]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4fa8e040 // SDOT V0, V2, V8[1]
+	FMOVQ 672(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4f85e947 // SDOT V7, V10, V5[2]
+	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
+	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f86e944 // SDOT V4, V10, V6[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4f88e840 // SDOT V0, V2, V8[2]
+	FMOVQ 736(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4fa5e947 // SDOT V7, V10, V5[3]
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4fa9e8a3 // SDOT V3, V5, V9[3]
+	WORD $0x6f3c0449 // USHR V9, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4fa0e127 // SDOT V7, V9, V0[1]
-	FMOVQ 672(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4f88e946 // SDOT V6, V10, V8[2]
-	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f84e942 // SDOT V2, V10, V4[2]
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f83e945 // SDOT V5, V10, V3[2]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4f80e927 // SDOT V7, V9, V0[2]
-	FMOVQ 736(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4fa8e946 // SDOT V6, V10, V8[3]
-	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
+	WORD $0x4fa6e924 // SDOT V4, V9, V6[3]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4fa8e840 // SDOT V0, V2, V8[3]
+	FMOVQ 800(R9), F8
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	FMOVQ 224(R3), F6
+	WORD $0x4f86e047 // SDOT V7, V2, V6[0]
+	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 276(R3), F9
+	WORD $0x4f89e043 // SDOT V3, V2, V9[0]
+	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 328(R3), F5
+	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4fa4e902 // SDOT V2, V8, V4[3]
-	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	FMOVQ 380(R3), F2
+	WORD $0x4f82e100 // SDOT V0, V8, V2[0]
+	FMOVQ 864(R9), F8
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e147 // SDOT V7, V10, V6[1]
+	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
+	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
+	FMOVQ 928(R9), F8
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4f86e947 // SDOT V7, V10, V6[2]
+	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
+	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f85e944 // SDOT V4, V10, V5[2]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4f82e900 // SDOT V0, V8, V2[2]
+	FMOVQ 992(R9), F8
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e947 // SDOT V7, V10, V6[3]
+	WORD $0x6f3e0506 // USHR V6, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa9e8c3 // SDOT V3, V6, V9[3]
+	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4fa0e927 // SDOT V7, V9, V0[3]
-	FMOVQ 800(R9), F0
-	WORD $0x4e3d1c09 // AND V9, V0, V29 of 4-byte lanes
-	FMOVQ 224(R3), F3
-	WORD $0x4f83e126 // SDOT V6, V9, V3[0]
-	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 276(R3), F4
-	WORD $0x4f84e122 // SDOT V2, V9, V4[0]
-	WORD $0x6f3c0409 // USHR V9, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 328(R3), F8
-	WORD $0x4f88e125 // SDOT V5, V9, V8[0]
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVQ 380(R3), F9
-	WORD $0x4f89e007 // SDOT V7, V0, V9[0]
-	FMOVQ 864(R9), F0
-	WORD $0x4e3d1c0a // AND V10, V0, V29 of 4-byte lanes
-	WORD $0x4fa3e146 // SDOT V6, V10, V3[1]
-	WORD $0x6f3e040a // USHR V10, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa4e142 // SDOT V2, V10, V4[1]
-	WORD $0x6f3c040a // USHR V10, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa8e145 // SDOT V5, V10, V8[1]
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa9e007 // SDOT V7, V0, V9[1]
-	FMOVQ 928(R9), F0
-	WORD $0x4e3d1c0a // AND V10, V0, V29 of 4-byte lanes
-	WORD $0x4f83e946 // SDOT V6, V10, V3[2]
-	WORD $0x6f3e040a // USHR V10, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f84e942 // SDOT V2, V10, V4[2]
-	WORD $0x6f3c040a // USHR V10, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f88e945 // SDOT V5, V10, V8[2]
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4f89e807 // SDOT V7, V0, V9[2]
-	FMOVQ 992(R9), F0
-	WORD $0x4e3d1c0a // AND V10, V0, V29 of 4-byte lanes
-	WORD $0x4fa3e946 // SDOT V6, V10, V3[3]
-	WORD $0x6f3e0403 // USHR V3, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4fa4e862 // SDOT V2, V3, V4[3]
-	WORD $0x6f3c0404 // USHR V4, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4fa8e885 // SDOT V5, V4, V8[3]
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa9e807 // SDOT V7, V0, V9[3]
-	FMOVS 240(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e29dcc9 // FMUL V9, V6, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 292(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e29dc49 // FMUL V9, V2, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 344(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 396(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	WORD $0x4fa5e924 // SDOT V4, V9, V5[3]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa2e900 // SDOT V0, V8, V2[3]
+	FMOVS 240(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 292(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 344(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -3874,10 +3874,8 @@ TEXT ·vecQ2_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 224(R11), F27
-	FMOVQ 240(R11), F26
+	FMOVQ 192(R11), F28
+	FMOVQ 208(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3887,192 +3885,96 @@ loop:
 panel0:
 	MOVD $4, R13
 part0:
-	FMOVQ (R7), F30
+	FMOVQ (R7), F29
 	PRFM 1536(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 32(R9), F1
-	WORD $0x4f2c5422 // SHL V2, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f265483 // SHL V3, V4, $6 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
-	WORD $0x6f380422 // USHR V2, V1, $8 of 4-byte lanes
-	WORD $0x4f2c5445 // SHL V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f2654c2 // SHL V2, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa4e0a3 // SDOT V3, V5, V4[1]
-	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
-	WORD $0x4f2c54a6 // SHL V6, V5, $12 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4f265445 // SHL V5, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f84e8c3 // SDOT V3, V6, V4[2]
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4f2c5426 // SHL V6, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4f265441 // SHL V1, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c26 // AND V6, V1, V27 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4fa4e8c3 // SDOT V3, V6, V4[3]
-	FMOVQ 96(R9), F4
-	WORD $0x4f2c5486 // SHL V6, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc1 // AND V1, V6, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4f265422 // SHL V2, V1, $6 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4e3b1c46 // AND V6, V2, V27 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
-	FMOVQ 16(R3), F1
-	WORD $0x4f81e0c3 // SDOT V3, V6, V1[0]
-	WORD $0x6f380486 // USHR V6, V4, $8 of 4-byte lanes
-	WORD $0x4f2c54c2 // SHL V2, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f2654a6 // SHL V6, V5, $6 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4e3b1cc2 // AND V2, V6, V27 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4fa1e043 // SDOT V3, V2, V1[1]
-	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
-	WORD $0x4f2c5445 // SHL V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f2654c2 // SHL V2, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f81e8a3 // SDOT V3, V5, V1[2]
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4f2c5485 // SHL V5, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4f2654c4 // SHL V4, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa1e8a3 // SDOT V3, V5, V1[3]
-	FMOVS 32(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	PRFM 1600(R12), PLDL1KEEP
-	FMOVQ 160(R9), F1
-	WORD $0x4f2c5423 // SHL V3, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4f2654c5 // SHL V5, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	FMOVQ 52(R3), F6
-	FMOVS 92(R3), F5
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4e1e0064 // TBL V4, V3, V30
+	FMOVS 40(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f380423 // USHR V3, V1, $8 of 4-byte lanes
-	WORD $0x4f2c5464 // SHL V4, V3, $12 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f265443 // SHL V3, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa6e085 // SDOT V5, V4, V6[1]
-	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
-	WORD $0x4f2c5482 // SHL V2, V4, $12 of 4-byte lanes
+	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4f265464 // SHL V4, V3, $6 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f86e845 // SDOT V5, V2, V6[2]
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4f2c5422 // SHL V2, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4f265461 // SHL V1, V3, $6 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4fa6e845 // SDOT V5, V2, V6[3]
-	FMOVQ 224(R9), F6
-	WORD $0x4f2c54c2 // SHL V2, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4f265423 // SHL V3, V1, $6 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	FMOVQ 68(R3), F1
-	WORD $0x4f81e045 // SDOT V5, V2, V1[0]
-	WORD $0x6f3804c2 // USHR V2, V6, $8 of 4-byte lanes
-	WORD $0x4f2c5443 // SHL V3, V2, $12 of 4-byte lanes
+	WORD $0x4e1e0062 // TBL V2, V3, V30
+	WORD $0x4fa2e085 // SDOT V5, V4, V2[1]
+	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4f265482 // SHL V2, V4, $6 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4fa1e065 // SDOT V5, V3, V1[1]
-	WORD $0x6f3004c3 // USHR V3, V6, $16 of 4-byte lanes
-	WORD $0x4f2c5464 // SHL V4, V3, $12 of 4-byte lanes
+	WORD $0x4e1e0064 // TBL V4, V3, V30
+	WORD $0x4f84e845 // SDOT V5, V2, V4[2]
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	WORD $0x4fa3e825 // SDOT V5, V1, V3[3]
+	FMOVQ 96(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	FMOVQ 16(R3), F4
+	WORD $0x4e1e0082 // TBL V2, V4, V30
+	WORD $0x4f82e025 // SDOT V5, V1, V2[0]
+	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e1e0081 // TBL V1, V4, V30
+	WORD $0x4fa1e045 // SDOT V5, V2, V1[1]
+	WORD $0x6f3c0461 // USHR V1, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e1e0082 // TBL V2, V4, V30
+	WORD $0x4f82e825 // SDOT V5, V1, V2[2]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f265443 // SHL V3, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4f81e885 // SDOT V5, V4, V1[2]
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4f2c54c4 // SHL V4, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4f265446 // SHL V6, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa1e885 // SDOT V5, V4, V1[3]
-	FMOVS 84(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e1e0084 // TBL V4, V4, V30
+	WORD $0x4fa4e865 // SDOT V5, V3, V4[3]
+	FMOVS 32(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ.P F30, 16(R7)
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	PRFM 1600(R12), PLDL1KEEP
+	FMOVQ 160(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	FMOVQ 52(R3), F3
+	WORD $0x4e1e0062 // TBL V2, V3, V30
+	FMOVS 92(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f82e0a1 // SDOT V1, V5, V2[0]
+	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e1e0065 // TBL V5, V3, V30
+	WORD $0x4fa5e041 // SDOT V1, V2, V5[1]
+	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e1e0062 // TBL V2, V3, V30
+	WORD $0x4f82e8a1 // SDOT V1, V5, V2[2]
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	WORD $0x4fa3e881 // SDOT V1, V4, V3[3]
+	FMOVQ 224(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	FMOVQ 68(R3), F2
+	WORD $0x4e1e0045 // TBL V5, V2, V30
+	WORD $0x4f85e081 // SDOT V1, V4, V5[0]
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e1e0044 // TBL V4, V2, V30
+	WORD $0x4fa4e0a1 // SDOT V1, V5, V4[1]
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e1e0045 // TBL V5, V2, V30
+	WORD $0x4f85e881 // SDOT V1, V4, V5[2]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e1e0042 // TBL V2, V2, V30
+	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	FMOVS 84(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
 	ADD $128, R12
@@ -4103,7 +4005,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 256(R11), F30
+	FMOVQ 224(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -4163,7 +4065,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 272(R11), F29
+	FMOVQ 240(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -4232,7 +4134,7 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 256(R11), F28
+	FMOVQ 224(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 64(R11), F25
@@ -4664,7 +4566,7 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 80(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 288(R11), F28
+	FMOVQ 256(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5293,7 +5195,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 256(R11), F29
+	FMOVQ 224(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5369,7 +5271,7 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 	FMOVQ 96(R11), F29
 	FMOVQ 112(R11), F28
 	FMOVQ 128(R11), F27
-	FMOVQ 304(R11), F26
+	FMOVQ 272(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5480,7 +5382,7 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 	FMOVQ 96(R11), F29
 	FMOVQ 112(R11), F28
 	FMOVQ 128(R11), F27
-	FMOVQ 256(R11), F26
+	FMOVQ 224(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5595,7 +5497,7 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-40
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
 	FMOVQ 0(R11), F28
-	FMOVQ 256(R11), F27
+	FMOVQ 224(R11), F27
 	FMOVQ 32(R11), F26
 	FMOVQ 48(R11), F25
 	FMOVQ 64(R11), F24
@@ -6241,7 +6143,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 320(R11), F30
+	FMOVQ 288(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -6309,7 +6211,7 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 320(R11), F30
+	FMOVQ 288(R11), F30
 	FMOVQ 0(R11), F29
 	FMOVQ 48(R11), F28
 	FMOVQ 64(R11), F27
@@ -6690,7 +6592,7 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 304(R11), F28
+	FMOVQ 272(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -6775,7 +6677,7 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 192(R11), F30
-	FMOVQ 336(R11), F29
+	FMOVQ 304(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -7075,11 +6977,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 320(R11), F30
 	FMOVQ 64(R11), F29
-	FMOVQ 224(R11), F28
-	FMOVQ 240(R11), F27
-	FMOVQ 336(R11), F26
+	FMOVQ 336(R11), F28
+	FMOVQ 352(R11), F27
+	FMOVQ 304(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -7329,38 +7231,40 @@ DATA consts<>+192(SB)/4, $0x03030303
 DATA consts<>+196(SB)/4, $0x03030303
 DATA consts<>+200(SB)/4, $0x03030303
 DATA consts<>+204(SB)/4, $0x03030303
-DATA consts<>+208(SB)/4, $0x000f0000
-DATA consts<>+212(SB)/4, $0x000f0000
-DATA consts<>+216(SB)/4, $0x000f0000
-DATA consts<>+220(SB)/4, $0x000f0000
-DATA consts<>+224(SB)/4, $0x03000300
-DATA consts<>+228(SB)/4, $0x03000300
-DATA consts<>+232(SB)/4, $0x03000300
-DATA consts<>+236(SB)/4, $0x03000300
-DATA consts<>+240(SB)/4, $0x00030003
-DATA consts<>+244(SB)/4, $0x00030003
-DATA consts<>+248(SB)/4, $0x00030003
-DATA consts<>+252(SB)/4, $0x00030003
-DATA consts<>+256(SB)/4, $0x80808080
-DATA consts<>+260(SB)/4, $0x80808080
-DATA consts<>+264(SB)/4, $0x80808080
-DATA consts<>+268(SB)/4, $0x80808080
-DATA consts<>+272(SB)/4, $0x78787878
-DATA consts<>+276(SB)/4, $0x78787878
-DATA consts<>+280(SB)/4, $0x78787878
-DATA consts<>+284(SB)/4, $0x78787878
-DATA consts<>+288(SB)/4, $0x60606060
-DATA consts<>+292(SB)/4, $0x60606060
-DATA consts<>+296(SB)/4, $0x60606060
-DATA consts<>+300(SB)/4, $0x60606060
-DATA consts<>+304(SB)/4, $0x70707070
-DATA consts<>+308(SB)/4, $0x70707070
-DATA consts<>+312(SB)/4, $0x70707070
-DATA consts<>+316(SB)/4, $0x70707070
-DATA consts<>+320(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+328(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+336(SB)/4, $0x7f7f7f7f
-DATA consts<>+340(SB)/4, $0x7f7f7f7f
-DATA consts<>+344(SB)/4, $0x7f7f7f7f
-DATA consts<>+348(SB)/4, $0x7f7f7f7f
-GLOBL consts<>(SB), RODATA|NOPTR, $352
+DATA consts<>+208(SB)/8, $0x0d0905010c080400
+DATA consts<>+216(SB)/8, $0x0f0b07030e0a0602
+DATA consts<>+224(SB)/4, $0x80808080
+DATA consts<>+228(SB)/4, $0x80808080
+DATA consts<>+232(SB)/4, $0x80808080
+DATA consts<>+236(SB)/4, $0x80808080
+DATA consts<>+240(SB)/4, $0x78787878
+DATA consts<>+244(SB)/4, $0x78787878
+DATA consts<>+248(SB)/4, $0x78787878
+DATA consts<>+252(SB)/4, $0x78787878
+DATA consts<>+256(SB)/4, $0x60606060
+DATA consts<>+260(SB)/4, $0x60606060
+DATA consts<>+264(SB)/4, $0x60606060
+DATA consts<>+268(SB)/4, $0x60606060
+DATA consts<>+272(SB)/4, $0x70707070
+DATA consts<>+276(SB)/4, $0x70707070
+DATA consts<>+280(SB)/4, $0x70707070
+DATA consts<>+284(SB)/4, $0x70707070
+DATA consts<>+288(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+296(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+304(SB)/4, $0x7f7f7f7f
+DATA consts<>+308(SB)/4, $0x7f7f7f7f
+DATA consts<>+312(SB)/4, $0x7f7f7f7f
+DATA consts<>+316(SB)/4, $0x7f7f7f7f
+DATA consts<>+320(SB)/4, $0x000f0000
+DATA consts<>+324(SB)/4, $0x000f0000
+DATA consts<>+328(SB)/4, $0x000f0000
+DATA consts<>+332(SB)/4, $0x000f0000
+DATA consts<>+336(SB)/4, $0x03000300
+DATA consts<>+340(SB)/4, $0x03000300
+DATA consts<>+344(SB)/4, $0x03000300
+DATA consts<>+348(SB)/4, $0x03000300
+DATA consts<>+352(SB)/4, $0x00030003
+DATA consts<>+356(SB)/4, $0x00030003
+DATA consts<>+360(SB)/4, $0x00030003
+DATA consts<>+364(SB)/4, $0x00030003
+GLOBL consts<>(SB), RODATA|NOPTR, $368

@@ -53,6 +53,13 @@ func (w *panelWriter) insAMD64(i int) {
 		acc := w.vec(w.inherit(i, in.args[0]))
 		w.p("VPDPBUSD.BCST %d(DI), %s, %s", in.n, x, acc)
 		w.release(i)
+	case "dotWith":
+		x, a := arg(1), arg(2)
+		acc := w.vec(w.inherit(i, in.args[0]))
+		w.p("VPDPBUSD %s, %s, %s", a, x, acc)
+		w.release(i)
+	case "activations":
+		make(map[*tier]string{avx512: "VBROADCASTI32X4", avx2: "VBROADCASTI128"}[w.t]+" %d(DI)", in.n)
 	case "multiplyBytes": // signed activations, unsigned weights
 		make("VPMADDUBSW %s, %s", arg(0), arg(1))
 	case "addPairs":

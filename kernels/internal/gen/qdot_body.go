@@ -15,10 +15,11 @@ type panelBody struct {
 	vec  bool // a product, not an unpacking
 	bias int  // of the weights
 
-	sums    map[int]val // by scale
-	pending map[int]val // AVX2: products of 16 bits that are to be added to the sum
-	count   map[int]int // how many they are
-	acts    map[int]val // NEON: 16 activations
+	sums    map[sumOf]val
+	begun   map[int]bool  // scales that have a sum
+	pending map[sumOf]val // AVX2: products of 16 bits that are to be added to the sum
+	count   map[sumOf]int // how many they are
+	acts    map[int]val   // 16 activations, by their place
 	content map[val][]byte
 	words   map[int]val // that are kept
 
@@ -35,8 +36,8 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 		b.bias = 128
 	}
 	for step := range f.steps {
-		b.sums, b.pending, b.count = map[int]val{}, map[int]val{}, map[int]int{}
-		b.acts, b.words = map[int]val{}, map[int]val{}
+		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
+		b.begun, b.acts, b.words = map[int]bool{}, map[int]val{}, map[int]val{}
 		b.do("step", step)
 		from := len(b.ins)
 		f.expand(b, step)
@@ -148,73 +149,141 @@ func (b *panelBody) biased(numbers []int) (t []byte) {
 // group takes the weights 4i to 4i+3.
 func (b *panelBody) group(i int, w val) {
 	if !b.vec {
-		if b.bias < 128 {
-			b.do("storeBytes", 64*i, b.iadd(w, b.bits(uint64(128-b.bias)*0x01010101)))
-		} else {
-			b.do("storeBytes", 64*i, w)
-		}
+		b.storeGroup(i, w)
 		return
 	}
-	scale := 4 * i / b.f.each
-	at := i/8*recordBytes + i%8*4
+	b.multiply(sumOf{scale: 4 * i / b.f.each}, w, i/8*recordBytes+i%8*4)
+}
+
+// field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
+func (b *panelBody) field(i int, v val, n int, mask uint64) {
+	if b.vec && b.t == avx512 { // bytes of 8 bits can be multiplied as well: then the sum is shifted instead
+		b.multiply(sumOf{4 * i / b.f.each, n}, b.and(v, b.bits(mask<<n)), i/8*recordBytes+i%8*4)
+		return
+	}
+	b.group(i, b.and(b.shift(v, n), b.bits(mask)))
+}
+
+func (b *panelBody) storeGroup(i int, w val) {
+	if b.bias < 128 {
+		w = b.iadd(w, b.bits(uint64(128-b.bias)*0x01010101))
+	}
+	b.do("storeBytes", 64*i, w)
+}
+
+// A sumOf is a sum of weights times activations: those of a scale, times 2^power.
+type sumOf struct{ scale, power int }
+
+// multiply adds the weights w times the four activations that begin at so many bytes.
+func (b *panelBody) multiply(to sumOf, w val, at int) {
 	switch b.t {
 	case avx512:
-		b.sums[scale] = b.add("dot", temp, at, b.sum(scale), w)
+		b.sums[to] = b.add("dot", temp, at, b.sum(to), w)
 	case neon:
-		block := at - i%4*4
-		if _, ok := b.acts[block]; !ok {
-			b.acts[block] = b.add("activations", temp, block)
-		}
-		b.sums[scale] = b.add("dot", temp, i%4, b.sum(scale), w, b.acts[block])
+		word := at % recordBytes % 16 / 4
+		b.sums[to] = b.add("dot", temp, word, b.sum(to), w, b.activations(at-4*word))
 	case avx2:
-		x := b.add("broadcast", temp, at)
-		most := 1 // as many products of two weights and two activations as 16 bits can hold
-		if b.f.top < 255 {
-			most = 32767 / (2 * 127 * b.f.top)
-			x = b.add("multiplyBytes", temp, 0, x, w)
-		} else {
-			x = b.add("sign", temp, 0, w, x)
-			x = b.add("multiplyBytes", temp, 0, x, b.add("absolute", temp, 0, w))
+		b.multiplyAVX2(to, w, b.add("broadcast", temp, at))
+	}
+}
+
+// activations is 16 activations, with AVX-512 and AVX2 repeated.
+func (b *panelBody) activations(at int) val {
+	if _, ok := b.acts[at]; !ok {
+		b.acts[at] = b.add("activations", temp, at)
+	}
+	return b.acts[at]
+}
+
+// multiplyTurned adds the weights w times the activations that are j, j+4, j+8 and j+12 behind at.
+func (b *panelBody) multiplyTurned(to sumOf, w val, at, j int) {
+	x := b.activations(at)
+	var order []byte
+	for i := range 16 {
+		if b.t != neon {
+			i = 4*j + i%4
 		}
-		if b.count[scale] > 0 {
-			x = b.add("add16", temp, 0, b.pending[scale], x)
-		}
-		b.pending[scale] = x
-		if b.count[scale]++; b.count[scale] == most {
-			b.flush(scale)
-		}
+		order = append(order, byte(i%4*4+i/4))
+	}
+	turned := b.add("lookup", temp, 0, x, b.table(order))
+	switch b.t {
+	case avx512:
+		b.sums[to] = b.add("dotWith", temp, 0, b.sum(to), w, turned)
+	case neon:
+		b.sums[to] = b.add("dot", temp, j, b.sum(to), w, turned)
+	case avx2:
+		b.multiplyAVX2(to, w, turned)
+	}
+}
+
+func (b *panelBody) multiplyAVX2(to sumOf, w, x val) {
+	most := 1 // as many products of two weights and two activations as 16 bits can hold
+	if b.f.top < 255 {
+		most = 32767 / (2 * 127 * b.f.top)
+		x = b.add("multiplyBytes", temp, 0, x, w)
+	} else {
+		x = b.add("sign", temp, 0, w, x)
+		x = b.add("multiplyBytes", temp, 0, x, b.add("absolute", temp, 0, w))
+	}
+	if b.count[to] > 0 {
+		x = b.add("add16", temp, 0, b.pending[to], x)
+	}
+	b.pending[to] = x
+	if b.count[to]++; b.count[to] == most {
+		b.flush(to)
 	}
 }
 
 // flush adds the products of 16 bits to the sum.
-func (b *panelBody) flush(scale int) {
-	if b.count[scale] == 0 {
+func (b *panelBody) flush(to sumOf) {
+	if b.count[to] == 0 {
 		return
 	}
-	b.count[scale] = 0
-	pairs := b.add("addPairs", temp, 0, b.pending[scale], b.bits(0x00010001))
-	if _, begun := b.sums[scale]; !begun && b.bias == 0 {
-		b.sums[scale] = pairs
+	b.count[to] = 0
+	pairs := b.add("addPairs", temp, 0, b.pending[to], b.bits(0x00010001))
+	if _, begun := b.sums[to]; !begun && b.bias == 0 {
+		b.sums[to] = pairs
 		return
 	}
-	b.sums[scale] = b.iadd(b.sum(scale), pairs)
+	b.sums[to] = b.iadd(b.sum(to), pairs)
 }
 
-// sum is what has been summed up for a scale; at first it is the negative sum of the activations times the bias.
-func (b *panelBody) sum(scale int) val {
-	if v, ok := b.sums[scale]; ok {
+// sum is what has been summed up; the first sum of a scale begins with the negative sum of the activations times the bias.
+func (b *panelBody) sum(of sumOf) val {
+	if v, ok := b.sums[of]; ok {
 		return v
 	}
-	if b.bias == 0 {
+	if b.bias == 0 || b.begun[of.scale] {
 		return b.add("zero", temp, 0)
 	}
-	from := scale * b.f.each
+	b.begun[of.scale] = true
+	from := of.scale * b.f.each
 	at := from/32*recordBytes + recordSum
 	if b.f.each == 16 {
 		at += 4 + from%32/16*4
 	}
-	v := b.add("broadcast", temp, at)
-	return b.shift(v, -bits.TrailingZeros(uint(b.bias)))
+	return b.shift(b.add("broadcast", temp, at), -bits.TrailingZeros(uint(b.bias))-of.power)
+}
+
+// total is the sum of a scale.
+func (b *panelBody) total(scale int) val {
+	total := none
+	for power := range 8 {
+		of := sumOf{scale, power}
+		b.flush(of)
+		v, ok := b.sums[of]
+		if !ok {
+			continue
+		}
+		if power > 0 {
+			v = b.sar(v, power)
+		}
+		if total != none {
+			v = b.iadd(total, v)
+		}
+		total = v
+	}
+	return total
 }
 
 // finish ends the weights of a scale; m is none if there is no offset.
@@ -226,10 +295,9 @@ func (b *panelBody) finish(scale int, s, m val) {
 		}
 		return
 	}
-	b.flush(scale)
 	y, record := b.named("y"), scale*b.f.each/32*recordBytes
 	s = b.times(s, b.add("broadcast", temp, record+recordScale))
-	b.do("addInto", 0, y, b.times(b.toFloat(b.sums[scale]), s))
+	b.do("addInto", 0, y, b.times(b.toFloat(b.total(scale)), s))
 	if m != none {
 		b.do("addInto", 0, y, b.times(m, b.add("broadcast", temp, record+recordScaledSum)))
 	}

@@ -50,23 +50,31 @@ func (b *panelBody) q8_0(int) {
 }
 
 func (b *panelBody) q4_0(int) {
-	b.nibbles(0, 8, func(_ int, v val) val { return v })
+	for g := range 4 {
+		v := b.word(g)
+		b.field(g, v, 0, lowNibbles)
+		b.field(g+4, v, 4, lowNibbles)
+	}
 	b.finish(0, b.halves(), none)
 }
 
 func (b *panelBody) q4_1(int) {
 	s, m := b.twoHalves()
-	b.nibbles(1, 8, func(_ int, v val) val { return v })
+	for g := range 4 {
+		v := b.word(1 + g)
+		b.field(g, v, 0, lowNibbles)
+		b.field(g+4, v, 4, lowNibbles)
+	}
 	b.finish(0, s, m)
 }
 
-// nibbles hands out the 4-bit weights of the words from first on: group g low, group g+n/2 high. with turns them into
-// the weights of n groups.
-func (b *panelBody) nibbles(first, n int, with func(g int, v val) val) {
-	for g := range n / 2 {
+// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns
+// these into weights.
+func (b *panelBody) nibbles(first int, with func(g int, v val) val) {
+	for g := range 4 {
 		v := b.word(first + g)
 		b.group(g, with(g, b.and(v, b.bits(lowNibbles))))
-		b.group(g+n/2, with(g+n/2, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		b.group(g+4, with(g+4, b.and(b.shr(v, 4), b.bits(lowNibbles))))
 	}
 }
 
@@ -84,7 +92,7 @@ func (b *panelBody) q5_1(int) {
 // fifths hands out 32 weights of 5 bits: at word first the fifth bits, then four words of nibbles.
 func (b *panelBody) fifths(first int) {
 	bits := b.word(first)
-	b.nibbles(first+1, 8, func(g int, v val) val {
+	b.nibbles(first+1, func(g int, v val) val {
 		if b.t == avx512 {
 			return b.or(v, b.add("permute", temp, 0, b.shr(bits, 4*g), b.table(spread)))
 		}
@@ -108,8 +116,8 @@ func (b *panelBody) q4_k(i int) {
 	d, low := b.factors()
 	for w := range 8 {
 		v := b.word(4 + 8*i + w)
-		b.group(16*i+w, b.and(v, b.bits(lowNibbles)))
-		b.group(16*i+8+w, b.and(b.shr(v, 4), b.bits(lowNibbles)))
+		b.field(16*i+w, v, 0, lowNibbles)
+		b.field(16*i+8+w, v, 4, lowNibbles)
 	}
 	b.sixes(2*i, d, low)
 	b.sixes(2*i+1, d, low)
@@ -168,7 +176,7 @@ func (b *panelBody) q6_k(step int) {
 
 func (b *panelBody) iq4_nl(int) {
 	table := b.table(b.biased(curve))
-	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+	b.nibbles(0, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
 	b.finish(0, b.halves(), none)
 }
 
@@ -191,7 +199,7 @@ func (b *panelBody) iq4_xs(step int) {
 
 func (b *panelBody) mxfp4(int) {
 	table := b.table(b.biased([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}))
-	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+	b.nibbles(0, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
 	// 2^(e-128), which may be subnormal, in two factors: 2^(h-64)·2^(e-h-64)
 	e := b.add("exponents", temp, 0)
 	h := b.shr(e, 1)
@@ -204,7 +212,7 @@ func (b *panelBody) tq2_0(i int) {
 	for w := range 8 {
 		v := b.word(8*i + w)
 		for q := range 4 {
-			b.group(32*i+8*q+w, b.and(b.shift(v, 2*q), b.bits(lowPairs)))
+			b.field(32*i+8*q+w, v, 2*q, lowPairs)
 		}
 	}
 	for q := range 4 {
@@ -217,6 +225,15 @@ func (b *panelBody) q2_0(int) {
 	for w := range 4 {
 		v := b.word(w)
 		for j := range 4 {
+			if b.vec { // bits 2j, 2j+1 of all bytes: every fourth weight
+				to, x := sumOf{w / 2, 2 * j}, v
+				if b.t != avx512 {
+					to.power, x = 0, b.shift(v, 2*j)
+				}
+				x = b.and(x, b.bits(lowPairs<<to.power))
+				b.multiplyTurned(to, x, w/2*recordBytes+w%2*16, j)
+				continue
+			}
 			// byte j: two nibbles to the halves of the word, and then pairs of bits to its bytes
 			x := b.shift(v, 8*j)
 			x = b.andOr(b.shl(x, 12), b.bits(0x000F0000), b.and(x, b.bits(15)))
