@@ -75,13 +75,17 @@ func (b *panelBody) fetch(from, step int) {
 // relies on lines of a panel being asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool { return b.f.block == 256 }
 
-// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at
-// all.
+// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all. The
+// numbers are measured.
 func (b *panelBody) ahead() (near, far int) {
-	if b.turns() {
-		return 16 * b.f.bytes, 16*b.f.bytes + 3360
+	switch size := 16 * b.f.bytes; {
+	case b.turns():
+		near = max(1536, size-768)
+		return near, near + 2048
+	case size > 512:
+		return 1024, 2048
 	}
-	return prefetchAhead, 0
+	return 1024, 0
 }
 
 // Words of the record of 32 activations; see kernels/qdot.
