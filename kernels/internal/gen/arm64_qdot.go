@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 // On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words at
-// R10; what they fetch ahead is at R12, of the other panels at R19, R20, R21, R17 apart. R7 points to their results, R3 to the activations. R1 is from a panel to the next,
+// R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the next,
 // R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to the
 // constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
@@ -14,23 +14,11 @@ func (w *panelWriter) vecARM64() {
 	w.prologueARM64()
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	y := w.values[w.named("y")].reg
-	if w.b.turns() { // of less than four panels only the first is fetched
-		w.p("MOVD R1, R17")
-		w.p("CMP $4, R2")
-		w.p("BEQ four")
-		w.p("MOVD $0, R17")
-		w.place("four")
-	}
 	w.place("loop")
 	w.steps(func(step int) {
 		w.p("MOVD R0, R9")
 		w.p("MOVD R0, R10")
 		w.p("ADD $%d, R0, R12", w.b.from[step])
-		if w.b.turns() {
-			w.p("ADD R17, R12, R19")
-			w.p("ADD R17, R19, R20")
-			w.p("ADD R17, R20, R21")
-		}
 		w.p("MOVD R4, R7")
 		w.p("MOVD R2, R8")
 		w.place(fmt.Sprintf("panel%d", step))
@@ -41,19 +29,15 @@ func (w *panelWriter) vecARM64() {
 		w.p("FMOVQ.P F%d, 16(R7)", y)
 		w.p("ADD $16, R9")
 		w.p("ADD $%d, R10", odd)
-		for _, r := range w.fetchersARM64() {
-			w.p("ADD $%d, %s", w.b.portion[step], r)
-		}
+		w.p("ADD $%d, R12", w.b.portion[step])
 		w.p("SUBS $1, R13")
 		w.p("BNE part%d", step)
 		w.p("ADD R1, R9")
 		w.p("SUB $%d, R9", 16*parts)
 		w.p("ADD R1, R10")
 		w.p("SUB $%d, R10", odd*parts)
-		if !w.b.turns() {
-			w.p("ADD R1, R12")
-			w.p("SUB $%d, R12", w.b.portion[step]*parts)
-		}
+		w.p("ADD R1, R12")
+		w.p("SUB $%d, R12", w.b.portion[step]*parts)
 		w.p("SUBS $1, R8")
 		w.p("BNE panel%d", step)
 	})
@@ -91,14 +75,6 @@ func (w *panelWriter) unpackARM64() {
 	w.p("SUBS $1, R5")
 	w.p("BNE loop")
 	w.p("RET")
-}
-
-// fetchersARM64 is what points to what is fetched ahead.
-func (w *panelWriter) fetchersARM64() []string {
-	if w.b.turns() {
-		return []string{"R12", "R19", "R20", "R21"}
-	}
-	return []string{"R12"}
 }
 
 // prologueARM64 loads constants and tables.
@@ -142,13 +118,8 @@ func (w *panelWriter) insARM64(i int) {
 	switch in.op {
 	case "step": // see the loops
 	case "fetch":
-		near, far := w.b.ahead()
-		for _, r := range w.fetchersARM64() {
-			w.p("PRFM %d(%s), PLDL1KEEP", near+in.n, r)
-		}
-		for _, r := range w.fetchersARM64()[:min(far, 1)*len(w.fetchersARM64())] {
-			w.p("PRFM %d(%s), PLDL2KEEP", far+in.n, r)
-		}
+		near, _ := w.b.ahead()
+		w.p("PRFM %d(R12), PLDL1KEEP", near+in.n)
 	case "word":
 		w.p("FMOVQ %d(R9), F%d", in.n, w.grant(i))
 	case "activations":

@@ -73,7 +73,9 @@ func (b *panelBody) fetch(from, step int) {
 // turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of its
 // own and of the others, so that all four advance together although the bodies are long: the processor's own fetching
 // relies on lines of a panel being asked for in their order, and not too many of one panel at once.
-func (b *panelBody) turns() bool { return b.f.block == 256 }
+func (b *panelBody) turns() bool {
+	return b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered
+}
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all. The
 // numbers are measured.
@@ -82,7 +84,7 @@ func (b *panelBody) ahead() (near, far int) {
 	case b.turns():
 		near = max(1536, size-768)
 		return near, near + 2048
-	case size > 512:
+	case b.t == avx512 && size > 512:
 		return 1024, 2048
 	}
 	return 1024, 0

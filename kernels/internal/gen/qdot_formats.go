@@ -12,15 +12,17 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
-	steps  int // of a block, between which other panels have their turn
-	expand func(b *panelBody, step int)
+	scattered bool // the words are not read in their order
+	steps     int  // of a block, between which other panels have their turn
+	expand    func(b *panelBody, step int)
 }
 
 var panelFormats = []*panelFormat{
 	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_0},
 	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
 	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, steps: 4, expand: (*panelBody).q4_k},
-	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, expand: (*panelBody).q6_k},
+	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, scattered: true,
+		expand: (*panelBody).q6_k},
 	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
 	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
 	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
