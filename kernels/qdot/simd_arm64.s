@@ -1611,10 +1611,10 @@ TEXT ·vecQ5_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 128(R11), F26
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
+	FMOVQ 128(R11), F27
+	FMOVQ 0(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1628,82 +1628,82 @@ part0:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	FMOVQ 96(R9), F1
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4f245403 // SHL V3, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
-	FMOVS 40(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	WORD $0x4f84e062 // SDOT V2, V3, V4[0]
+	WORD $0x4f245402 // SHL V2, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9c42 // MUL V2, V2, V28
+	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	FMOVS 40(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	FMOVQ 0(R3), F2
+	WORD $0x4f82e083 // SDOT V3, V4, V2[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	WORD $0x6f340404 // USHR V4, V0, $12 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e062 // SDOT V2, V3, V1[0]
-	FMOVQ 160(R9), F3
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4ea61ca6 // ORR V6, V5, V6 of 4-byte lanes
-	WORD $0x4fa4e0c2 // SDOT V2, V6, V4[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f300406 // USHR V6, V0, $16 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4ea61c66 // ORR V6, V3, V6 of 4-byte lanes
-	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
+	WORD $0x4f81e0a3 // SDOT V3, V5, V1[0]
+	FMOVQ 160(R9), F5
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4fa2e0e3 // SDOT V3, V7, V2[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f300407 // USHR V7, V0, $16 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4ebc9ce7 // MUL V7, V7, V28
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4fa1e0c3 // SDOT V3, V6, V1[1]
 	FMOVQ 224(R9), F6
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
 	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	WORD $0x4f84e8a2 // SDOT V2, V5, V4[2]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x6f2c0405 // USHR V5, V0, $20 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51cc5 // ORR V5, V6, V5 of 4-byte lanes
-	WORD $0x4f81e8a2 // SDOT V2, V5, V1[2]
-	FMOVQ 288(R9), F5
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31cc3 // ORR V3, V6, V3 of 4-byte lanes
-	WORD $0x4fa4e862 // SDOT V2, V3, V4[3]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4ebc9ca5 // MUL V5, V5, V28
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x6f2c0404 // USHR V4, V0, $20 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4f81e8e3 // SDOT V3, V7, V1[2]
+	FMOVQ 288(R9), F7
+	WORD $0x6f380406 // USHR V6, V0, $8 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1ce4 // AND V4, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4ebb9c00 // MUL V0, V0, V27
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4ea01ca0 // ORR V0, V5, V0 of 4-byte lanes
-	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4ebc9c00 // MUL V0, V0, V28
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4fa1e843 // SDOT V3, V2, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVS 32(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 32(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1737,10 +1737,10 @@ TEXT ·vecQ5_1(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 128(R11), F26
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
+	FMOVQ 128(R11), F27
+	FMOVQ 0(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1760,77 +1760,77 @@ part0:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4f245445 // SHL V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
-	FMOVQ 0(R3), F6
-	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e0c5 // SDOT V5, V6, V4[0]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f340445 // USHR V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	WORD $0x6f340446 // USHR V6, V2, $12 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e0a4 // SDOT V4, V5, V3[0]
-	FMOVQ 192(R9), F5
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4ea81ce8 // ORR V8, V7, V8 of 4-byte lanes
-	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4ea81ca8 // ORR V8, V5, V8 of 4-byte lanes
-	WORD $0x4fa3e104 // SDOT V4, V8, V3[1]
+	WORD $0x4f83e0e5 // SDOT V5, V7, V3[0]
+	FMOVQ 192(R9), F7
+	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1ce8 // AND V8, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6f300449 // USHR V9, V2, $16 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4ebc9d29 // MUL V9, V9, V28
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1d28 // AND V8, V9, V27 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4fa3e105 // SDOT V5, V8, V3[1]
 	FMOVQ 256(R9), F8
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
 	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4ea71ca7 // ORR V7, V5, V7 of 4-byte lanes
-	WORD $0x4f86e8e4 // SDOT V4, V7, V6[2]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x6f2c0447 // USHR V7, V2, $20 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4ea71d07 // ORR V7, V8, V7 of 4-byte lanes
-	WORD $0x4f83e8e4 // SDOT V4, V7, V3[2]
-	FMOVQ 320(R9), F7
-	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51d05 // ORR V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4ebc9ce7 // MUL V7, V7, V28
+	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6f2c0446 // USHR V6, V2, $20 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
+	FMOVQ 320(R9), F9
+	WORD $0x6f380448 // USHR V8, V2, $8 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc9d08 // MUL V8, V8, V28
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4e3b1d07 // AND V7, V8, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4ebb9c42 // MUL V2, V2, V27
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4ea21ce2 // ORR V2, V7, V2 of 4-byte lanes
-	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9c42 // MUL V2, V2, V28
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
 	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVS 36(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -5098,10 +5098,10 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F30
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 96(R11), F30
+	FMOVQ 112(R11), F29
+	FMOVQ 128(R11), F28
+	FMOVQ 0(R11), F27
 	FMOVQ 272(R11), F26
 loop:
 	MOVD R0, R9
@@ -5110,79 +5110,79 @@ loop:
 part:
 	FMOVQ 32(R9), F0
 	FMOVQ 96(R9), F1
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4f245403 // SHL V3, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ F3, 0(R3)
+	WORD $0x4f245402 // SHL V2, V0, $4 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 0(R3)
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	WORD $0x6f340404 // USHR V4, V0, $12 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 256(R3)
 	FMOVQ 160(R9), F3
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4e3d1c02 // AND V2, V0, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c22 // ORR V2, V1, V2 of 4-byte lanes
+	WORD $0x4e3e1c01 // AND V1, V0, V30 of 4-byte lanes
+	WORD $0x4ebd9c21 // MUL V1, V1, V29
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
 	FMOVQ F2, 64(R3)
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
 	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ F2, 320(R3)
-	FMOVQ 224(R9), F2
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4ebc9c21 // MUL V1, V1, V28
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 320(R3)
+	FMOVQ 224(R9), F4
+	WORD $0x6f3c0403 // USHR V3, V0, $4 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
 	FMOVQ F1, 128(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4ebc9c21 // MUL V1, V1, V28
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
-	FMOVQ F1, 384(R3)
-	FMOVQ 288(R9), F1
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x4ebd9c21 // MUL V1, V1, V29
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
+	FMOVQ F2, 384(R3)
+	FMOVQ 288(R9), F2
+	WORD $0x6f380404 // USHR V4, V0, $8 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 192(R3)
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4ebc9c00 // MUL V0, V0, V28
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4ea01c20 // ORR V0, V1, V0 of 4-byte lanes
-	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
-	FMOVQ F0, 448(R3)
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ F0, 0(R4)
+	WORD $0x4e3e1c00 // AND V0, V0, V30 of 4-byte lanes
+	WORD $0x4ebd9c00 // MUL V0, V0, V29
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	FMOVD (R10), F3
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 0(R4)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -5209,10 +5209,10 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F30
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 96(R11), F30
+	FMOVQ 112(R11), F29
+	FMOVQ 128(R11), F28
+	FMOVQ 0(R11), F27
 	FMOVQ 224(R11), F26
 loop:
 	MOVD R0, R9
@@ -5227,76 +5227,76 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
-	WORD $0x4f245445 // SHL V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	FMOVQ F5, 0(R3)
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ F6, 0(R3)
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f340445 // USHR V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	WORD $0x6f340446 // USHR V6, V2, $12 of 4-byte lanes
+	WORD $0x4e3e1cc6 // AND V6, V6, V30 of 4-byte lanes
+	WORD $0x4ebd9cc6 // MUL V6, V6, V29
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
 	FMOVQ F5, 256(R3)
 	FMOVQ 192(R9), F5
-	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c84 // MUL V4, V4, V28
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
 	FMOVQ F4, 64(R3)
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
 	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc9c84 // MUL V4, V4, V28
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4ea41ca4 // ORR V4, V5, V4 of 4-byte lanes
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ F4, 320(R3)
-	FMOVQ 256(R9), F4
-	WORD $0x4e3e1c85 // AND V5, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31ca3 // ORR V3, V5, V3 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ F6, 320(R3)
+	FMOVQ 256(R9), F6
+	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x4ebd9ca5 // MUL V5, V5, V29
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 128(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ F3, 384(R3)
-	FMOVQ 320(R9), F3
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 384(R3)
+	FMOVQ 320(R9), F4
+	WORD $0x6f380446 // USHR V6, V2, $8 of 4-byte lanes
+	WORD $0x4e3e1cc6 // AND V6, V6, V30 of 4-byte lanes
+	WORD $0x4ebd9cc6 // MUL V6, V6, V29
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
 	FMOVQ F5, 192(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ F2, 448(R3)
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
+	FMOVQ F5, 448(R3)
 	FMOVQ F1, 0(R4)
 	FMOVQ F0, 0(R7)
 	ADD $16, R9

@@ -70,14 +70,24 @@ func (b *panelBody) q4_1(int) {
 	b.finish(0, s, m)
 }
 
-// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns
-// these into weights.
+// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns the
+// low 4 bits of bytes into weights; the other bits may be anything.
 func (b *panelBody) nibbles(first int, with func(g int, v val) val) {
 	for g := range 4 {
 		v := b.word(first + g)
-		b.group(g, with(g, b.and(v, b.bits(lowNibbles))))
-		b.group(g+4, with(g+4, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		b.group(g, with(g, v))
+		b.group(g+4, with(g+4, b.shr(v, 4)))
 	}
+}
+
+// curved hands out 32 weights that stand in a table.
+func (b *panelBody) curved(table []int) {
+	t := b.table(b.biased(table))
+	b.nibbles(0, func(_ int, v val) val { return b.lookup(t, v) })
+}
+
+func (b *panelBody) lookup(table, v val) val {
+	return b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles)))
 }
 
 func (b *panelBody) q5_0(int) {
@@ -96,11 +106,11 @@ func (b *panelBody) fifths(first int) {
 	bits := b.word(first)
 	b.nibbles(first+1, func(g int, v val) val {
 		if b.t == avx512 {
-			return b.or(v, b.add("permute", temp, 0, b.shr(bits, 4*g), b.table(spread)))
+			return b.andOr(v, b.bits(lowNibbles), b.add("permute", temp, 0, b.shift(bits, 4*g), b.table(spread)))
 		}
 		x := b.shift(bits, 4*g-4) // the four bits are bits 4 to 7, and go to bit 4 of the four bytes
 		x = b.add("imul", temp, 0, b.and(x, b.bits(0xF0)), b.bits(0x00204081))
-		return b.or(v, b.and(x, b.bits(fifthBits)))
+		return b.andOr(x, b.bits(fifthBits), b.and(v, b.bits(lowNibbles)))
 	})
 }
 
@@ -177,8 +187,7 @@ func (b *panelBody) q6_k(step int) {
 }
 
 func (b *panelBody) iq4_nl(int) {
-	table := b.table(b.biased(curve))
-	b.nibbles(0, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+	b.curved(curve)
 	b.finish(0, b.halves(), none)
 }
 
@@ -191,8 +200,8 @@ func (b *panelBody) iq4_xs(step int) {
 	for i := 2 * step; i < 2*step+2; i++ {
 		for w := range 4 {
 			v := b.word(2 + 4*i + w)
-			b.group(8*i+w, b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles))))
-			b.group(8*i+4+w, b.add("lookup", temp, 0, table, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+			b.group(8*i+w, b.lookup(table, v))
+			b.group(8*i+4+w, b.lookup(table, b.shr(v, 4)))
 		}
 		s := b.andOr(b.shift(b.word(0), 12+2*i), b.bits(0x30), b.and(b.shift(b.word(1), 4*i), b.bits(15)))
 		b.finish(i, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
@@ -200,10 +209,13 @@ func (b *panelBody) iq4_xs(step int) {
 }
 
 func (b *panelBody) mxfp4(int) {
-	table := b.table(b.biased([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}))
-	b.nibbles(0, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
-	// 2^(e-128), which may be subnormal, in two factors: 2^(h-64)·2^(e-h-64)
+	b.curved([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12})
+	// 2^(e-128), which may be subnormal, elsewhere in two factors: 2^(h-64)·2^(e-h-64)
 	e := b.add("exponents", temp, 0)
+	if b.t == avx512 {
+		b.finish(0, b.add("scalef", temp, 0, b.c(0x1p-128), b.toFloat(e)), none)
+		return
+	}
 	h := b.shr(e, 1)
 	power := func(x val) val { return b.shl(b.iadd(x, b.bits(63)), 23) }
 	b.finish(0, b.times(power(h), power(b.isub(e, h))), none)
