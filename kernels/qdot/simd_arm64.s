@@ -1872,9 +1872,11 @@ TEXT ·vecQ5_K(SB), NOSPLIT, $0-48
 	FMOVQ 16(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 32(R11), F26
-	FMOVQ 48(R11), F25
-	FMOVQ 64(R11), F24
+	FMOVQ 144(R11), F26
+	FMOVQ 160(R11), F25
+	FMOVQ 32(R11), F24
+	FMOVQ 48(R11), F23
+	FMOVQ 64(R11), F22
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1895,152 +1897,145 @@ part0:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 768(R9), F2
 	FMOVQ 256(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	VEOR V5.B16, V5.B16, V5.B16
-	FMOVQ 0(R3), F4
-	WORD $0x4f84e0c5 // SDOT V5, V6, V4[0]
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F6
+	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
 	FMOVQ 52(R3), F3
-	WORD $0x4f83e0c2 // SDOT V2, V6, V3[0]
-	FMOVQ 832(R9), F6
+	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	FMOVQ 832(R9), F5
 	FMOVQ 320(R9), F7
-	WORD $0x4f2454e8 // SHL V8, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa4e145 // SDOT V5, V10, V4[1]
-	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1cea // AND V10, V7, V28 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa3e142 // SDOT V2, V10, V3[1]
-	FMOVQ 896(R9), F10
-	FMOVQ 384(R9), F6
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1d49 // AND V9, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4f2454e7 // SHL V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ca8 // AND V8, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa6e124 // SDOT V4, V9, V6[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa3e122 // SDOT V2, V9, V3[1]
+	FMOVQ 896(R9), F9
+	FMOVQ 384(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f84e905 // SDOT V5, V8, V4[2]
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
 	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
 	FMOVQ 960(R9), F8
-	FMOVQ 448(R9), F10
+	FMOVQ 448(R9), F9
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
-	WORD $0x4f23554a // SHL V10, V10, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d44 // AND V4, V10, V28 of 4-byte lanes
-	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
-	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
+	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	WORD $0x4fa6e8e4 // SDOT V4, V7, V6[3]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
 	FMOVQ 1024(R9), F3
-	FMOVQ 512(R9), F4
-	WORD $0x4f245488 // SHL V8, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c6a // AND V10, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4eaa1ce7 // ORR V7, V7, V10 of 4-byte lanes
-	FMOVQ 16(R3), F10
-	WORD $0x4f8ae0e5 // SDOT V5, V7, V10[0]
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 512(R9), F6
+	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
 	FMOVQ 68(R3), F3
-	WORD $0x4f83e0e2 // SDOT V2, V7, V3[0]
-	FMOVQ 1088(R9), F7
-	FMOVQ 576(R9), F4
-	WORD $0x4f245488 // SHL V8, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4faae0c5 // SDOT V5, V6, V10[1]
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa3e0c2 // SDOT V2, V6, V3[1]
-	FMOVQ 1152(R9), F6
-	FMOVQ 640(R9), F7
-	WORD $0x4f2454e4 // SHL V4, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f8ae905 // SDOT V5, V8, V10[2]
-	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
+	WORD $0x4f83e122 // SDOT V2, V9, V3[0]
+	FMOVQ 1088(R9), F9
+	FMOVQ 576(R9), F6
+	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4fa8e0a4 // SDOT V4, V5, V8[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa3e0a2 // SDOT V2, V5, V3[1]
+	FMOVQ 1152(R9), F5
+	FMOVQ 640(R9), F9
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4f88e8e4 // SDOT V4, V7, V8[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d27 // AND V7, V9, V26 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
+	FMOVQ 1216(R9), F7
+	FMOVQ 704(R9), F5
 	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 1216(R9), F8
-	FMOVQ 704(R9), F6
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	WORD $0x4faae885 // SDOT V5, V4, V10[3]
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cca // AND V10, V6, V28 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa3e942 // SDOT V2, V10, V3[3]
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4fa8e8c4 // SDOT V4, V6, V8[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4fa3e902 // SDOT V2, V8, V3[3]
 	FMOVQ 64(R9), F3
-	FMOVQ 128(R9), F10
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
+	FMOVQ 128(R9), F8
+	WORD $0x4e381c67 // AND V7, V3, V24 of 4-byte lanes
+	WORD $0x4e381d05 // AND V5, V8, V24 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 36(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 32(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 36(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x6f38054a // USHR V10, V10, $8 of 4-byte lanes
-	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
-	FMOVS 84(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVS 84(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 88(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 88(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2065,162 +2060,155 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F10
-	WORD $0x0e612940 // XTN V0, V10, V0 of 4-byte lanes
+	FMOVQ 0(R9), F8
+	WORD $0x0e612900 // XTN V0, V8, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
-	WORD $0x0e61294a // XTN V10, V10, V0 of 4-byte lanes
-	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3d1d4a // EOR V10, V10, V29 of 4-byte lanes
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
 	FMOVQ 1280(R9), F2
 	FMOVQ 256(R9), F1
-	WORD $0x4f225423 // SHL V3, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
-	FMOVQ 104(R3), F3
-	WORD $0x4f83e0c4 // SDOT V4, V6, V3[0]
-	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
 	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 104(R3), F5
+	WORD $0x4f85e0c3 // SDOT V3, V6, V5[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
 	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
 	FMOVQ 156(R3), F1
 	WORD $0x4f81e0c2 // SDOT V2, V6, V1[0]
 	FMOVQ 1344(R9), F6
-	FMOVQ 320(R9), F5
-	WORD $0x4f2254a8 // SHL V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa3e0e4 // SDOT V4, V7, V3[1]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4fa1e0e2 // SDOT V2, V7, V1[1]
-	FMOVQ 1408(R9), F7
+	FMOVQ 320(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	WORD $0x4fa5e123 // SDOT V3, V9, V5[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x4fa1e122 // SDOT V2, V9, V1[1]
+	FMOVQ 1408(R9), F9
 	FMOVQ 384(R9), F6
-	WORD $0x4f2254c5 // SHL V5, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f83e904 // SDOT V4, V8, V3[2]
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f81e902 // SDOT V2, V8, V1[2]
-	FMOVQ 1472(R9), F8
-	FMOVQ 448(R9), F7
-	WORD $0x4f2254e6 // SHL V6, V7, $2 of 4-byte lanes
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4f85e8e3 // SDOT V3, V7, V5[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4f81e8e2 // SDOT V2, V7, V1[2]
+	FMOVQ 1472(R9), F7
+	FMOVQ 448(R9), F9
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa3e8a4 // SDOT V4, V5, V3[3]
-	WORD $0x4f2154e7 // SHL V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4fa1e862 // SDOT V2, V3, V1[3]
-	FMOVQ 1536(R9), F1
-	FMOVQ 512(R9), F3
-	WORD $0x4f225468 // SHL V8, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1d05 // AND V5, V8, V28 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
 	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4fa1e8a2 // SDOT V2, V5, V1[3]
+	FMOVQ 1536(R9), F1
+	FMOVQ 512(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
 	FMOVQ 120(R3), F7
-	WORD $0x4f87e0a4 // SDOT V4, V5, V7[0]
-	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
 	FMOVQ 172(R3), F1
-	WORD $0x4f81e0a2 // SDOT V2, V5, V1[0]
-	FMOVQ 1600(R9), F5
-	FMOVQ 576(R9), F3
-	WORD $0x4f225468 // SHL V8, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
+	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
+	FMOVQ 1600(R9), F9
+	FMOVQ 576(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa7e0c3 // SDOT V3, V6, V7[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
 	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa7e0c4 // SDOT V4, V6, V7[1]
-	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
 	FMOVQ 1664(R9), F6
-	FMOVQ 640(R9), F5
-	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f87e904 // SDOT V4, V8, V7[2]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f81e902 // SDOT V2, V8, V1[2]
-	FMOVQ 1728(R9), F8
-	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 640(R9), F9
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f87e883 // SDOT V3, V4, V7[2]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4f81e882 // SDOT V2, V4, V1[2]
+	FMOVQ 1728(R9), F4
 	FMOVQ 704(R9), F6
-	WORD $0x4f2254c5 // SHL V5, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa7e864 // SDOT V4, V3, V7[3]
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa7e8a3 // SDOT V3, V5, V7[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
 	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
 	FMOVQ 64(R9), F1
 	FMOVQ 128(R9), F7
-	WORD $0x6f300428 // USHR V8, V1, $16 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
 	WORD $0x6f3004e6 // USHR V6, V7, $16 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
-	FMOVS 136(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd03 // FMUL V3, V8, V3 of 4-byte lanes
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 140(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 140(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
 	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
+	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
 	FMOVS 188(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVS 192(R3), F7
 	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd47 // FMUL V7, V10, V7 of 4-byte lanes
+	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -2247,8 +2235,8 @@ part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F7
-	WORD $0x0e6128ea // XTN V10, V7, V0 of 4-byte lanes
-	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	WORD $0x0e6128e8 // XTN V8, V7, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
 	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
 	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
@@ -2256,157 +2244,150 @@ part2:
 	FMOVQ 1792(R9), F2
 	FMOVQ 256(R9), F0
 	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	VEOR V1.B16, V1.B16, V1.B16
 	FMOVQ 208(R3), F6
-	WORD $0x4f86e061 // SDOT V1, V3, V6[0]
-	WORD $0x6f3f0400 // USHR V0, V0, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4f86e0a1 // SDOT V1, V5, V6[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
 	FMOVQ 260(R3), F0
-	WORD $0x4f80e062 // SDOT V2, V3, V0[0]
-	FMOVQ 1856(R9), F3
-	FMOVQ 320(R9), F4
-	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4f80e0a2 // SDOT V2, V5, V0[0]
+	FMOVQ 1856(R9), F5
+	FMOVQ 320(R9), F3
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
 	WORD $0x4fa6e121 // SDOT V1, V9, V6[1]
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
 	WORD $0x4fa0e122 // SDOT V2, V9, V0[1]
 	FMOVQ 1920(R9), F9
-	FMOVQ 384(R9), F3
-	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4f86e901 // SDOT V1, V8, V6[2]
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f80e902 // SDOT V2, V8, V0[2]
-	FMOVQ 1984(R9), F8
-	FMOVQ 448(R9), F9
-	WORD $0x4e3b1d03 // AND V3, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	FMOVQ 384(R9), F5
+	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4fa6e881 // SDOT V1, V4, V6[3]
-	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
+	WORD $0x4f86e881 // SDOT V1, V4, V6[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4f80e882 // SDOT V2, V4, V0[2]
+	FMOVQ 1984(R9), F4
+	FMOVQ 448(R9), F9
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa6e861 // SDOT V1, V3, V6[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
 	WORD $0x4fa0e8c2 // SDOT V2, V6, V0[3]
 	FMOVQ 2048(R9), F0
 	FMOVQ 512(R9), F6
-	WORD $0x4e3b1c08 // AND V8, V0, V27 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
 	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 224(R3), F8
-	WORD $0x4f88e121 // SDOT V1, V9, V8[0]
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	FMOVQ 224(R3), F4
+	WORD $0x4f84e121 // SDOT V1, V9, V4[0]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
 	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
 	FMOVQ 276(R3), F0
 	WORD $0x4f80e122 // SDOT V2, V9, V0[0]
 	FMOVQ 2112(R9), F9
 	FMOVQ 576(R9), F6
-	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4fa8e061 // SDOT V1, V3, V8[1]
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa0e062 // SDOT V2, V3, V0[1]
-	FMOVQ 2176(R9), F3
+	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa4e0a1 // SDOT V1, V5, V4[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa0e0a2 // SDOT V2, V5, V0[1]
+	FMOVQ 2176(R9), F5
 	FMOVQ 640(R9), F9
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4f88e881 // SDOT V1, V4, V8[2]
-	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f80e882 // SDOT V2, V4, V0[2]
-	FMOVQ 2240(R9), F4
-	FMOVQ 704(R9), F3
-	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	WORD $0x4f84e861 // SDOT V1, V3, V4[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d23 // AND V3, V9, V26 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
+	FMOVQ 2240(R9), F3
+	FMOVQ 704(R9), F5
+	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
 	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa8e8c1 // SDOT V1, V6, V8[3]
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4fa0e902 // SDOT V2, V8, V0[3]
+	WORD $0x4fa4e8c1 // SDOT V1, V6, V4[3]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa0e882 // SDOT V2, V4, V0[3]
 	FMOVQ 64(R9), F0
-	FMOVQ 128(R9), F8
-	FMOVQ 192(R9), F4
-	WORD $0x6f3e0403 // USHR V3, V0, $2 of 4-byte lanes
-	WORD $0x4e381c86 // AND V6, V4, V24 of 4-byte lanes
-	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
+	WORD $0x4e361c66 // AND V6, V3, V22 of 4-byte lanes
+	WORD $0x4e371ca9 // AND V9, V5, V23 of 4-byte lanes
 	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x6f3e0506 // USHR V6, V8, $2 of 4-byte lanes
-	WORD $0x6f3c0483 // USHR V3, V4, $4 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391cc5 // AND V5, V6, V25 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
+	WORD $0x4e371cca // AND V10, V6, V23 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
-	FMOVS 240(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
+	WORD $0x6e28dd29 // FMUL V9, V9, V8 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVS 240(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 244(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 244(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
-	WORD $0x6f380483 // USHR V3, V4, $8 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x6f380465 // USHR V5, V3, $8 of 4-byte lanes
+	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
+	WORD $0x4e371c0a // AND V10, V0, V23 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371c85 // AND V5, V4, V23 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e391d03 // AND V3, V8, V25 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
-	FMOVS 292(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	FMOVS 292(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 296(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 296(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2431,175 +2412,168 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F3
-	WORD $0x0e612867 // XTN V7, V3, V0 of 4-byte lanes
+	FMOVQ 0(R9), F5
+	WORD $0x0e6128a7 // XTN V7, V5, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x0e612863 // XTN V3, V3, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6e3d1c63 // EOR V3, V3, V29 of 4-byte lanes
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
 	FMOVQ 2304(R9), F2
-	FMOVQ 256(R9), F10
-	WORD $0x6f3e0545 // USHR V5, V10, $2 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
-	FMOVQ 312(R3), F5
-	WORD $0x4f85e104 // SDOT V4, V8, V5[0]
-	WORD $0x6f3d054a // USHR V10, V10, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1d48 // AND V8, V10, V28 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	FMOVQ 256(R9), F8
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3b1c4a // AND V10, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
+	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 312(R3), F4
+	WORD $0x4f84e06a // SDOT V10, V3, V4[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d03 // AND V3, V8, V26 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 364(R3), F10
-	WORD $0x4f8ae102 // SDOT V2, V8, V10[0]
-	FMOVQ 2368(R9), F8
+	FMOVQ 364(R3), F8
+	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
+	FMOVQ 2368(R9), F3
 	FMOVQ 320(R9), F0
-	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4faae0c2 // SDOT V2, V6, V10[1]
-	FMOVQ 2432(R9), F6
-	FMOVQ 384(R9), F8
-	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c09 // AND V9, V0, V28 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	WORD $0x4fa4e12a // SDOT V10, V9, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c09 // AND V9, V0, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa8e122 // SDOT V2, V9, V8[1]
+	FMOVQ 2432(R9), F9
+	FMOVQ 384(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4f84e82a // SDOT V10, V1, V4[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
-	WORD $0x4f85e824 // SDOT V4, V1, V5[2]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
-	WORD $0x4ea61c21 // ORR V1, V1, V6 of 4-byte lanes
-	WORD $0x4f8ae822 // SDOT V2, V1, V10[2]
+	WORD $0x4f88e822 // SDOT V2, V1, V8[2]
 	FMOVQ 2496(R9), F1
-	FMOVQ 448(R9), F6
-	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1d00 // AND V0, V8, V28 of 4-byte lanes
-	WORD $0x4ea91c00 // ORR V0, V0, V9 of 4-byte lanes
-	WORD $0x4fa5e804 // SDOT V4, V0, V5[3]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4faae8a2 // SDOT V2, V5, V10[3]
-	FMOVQ 2560(R9), F10
-	FMOVQ 512(R9), F5
-	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1d46 // AND V6, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
-	WORD $0x4ea61c00 // ORR V0, V0, V6 of 4-byte lanes
-	FMOVQ 328(R3), F6
-	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
-	WORD $0x4eaa1c00 // ORR V0, V0, V10 of 4-byte lanes
-	FMOVQ 380(R3), F10
-	WORD $0x4f8ae002 // SDOT V2, V0, V10[0]
-	FMOVQ 2624(R9), F0
-	FMOVQ 576(R9), F5
-	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4fa6e104 // SDOT V4, V8, V6[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	WORD $0x4faae102 // SDOT V2, V8, V10[1]
-	FMOVQ 2688(R9), F8
-	FMOVQ 640(R9), F0
-	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
-	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
-	WORD $0x4f86e824 // SDOT V4, V1, V6[2]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
-	WORD $0x4f8ae822 // SDOT V2, V1, V10[2]
-	FMOVQ 2752(R9), F1
-	FMOVQ 704(R9), F8
-	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
+	FMOVQ 448(R9), F9
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4fa4e80a // SDOT V10, V0, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	FMOVQ 2560(R9), F8
+	FMOVQ 512(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	FMOVQ 328(R3), F1
+	WORD $0x4f81e12a // SDOT V10, V9, V1[0]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
-	WORD $0x4faae8c2 // SDOT V2, V6, V10[3]
-	FMOVQ 64(R9), F10
-	FMOVQ 128(R9), F6
-	FMOVQ 192(R9), F1
-	WORD $0x6f2e0548 // USHR V8, V10, $18 of 4-byte lanes
-	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x6f2e04c5 // USHR V5, V6, $18 of 4-byte lanes
-	WORD $0x6f2c0428 // USHR V8, V1, $20 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	FMOVQ 380(R3), F8
+	WORD $0x4f88e122 // SDOT V2, V9, V8[0]
+	FMOVQ 2624(R9), F9
+	FMOVQ 576(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4fa1e06a // SDOT V10, V3, V1[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1c83 // AND V3, V4, V26 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
+	FMOVQ 2688(R9), F3
+	FMOVQ 640(R9), F9
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x4f81e80a // SDOT V10, V0, V1[2]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1d20 // AND V0, V9, V26 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4f88e802 // SDOT V2, V0, V8[2]
+	FMOVQ 2752(R9), F0
+	FMOVQ 704(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4fa1e88a // SDOT V10, V4, V1[3]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F1
+	FMOVQ 192(R9), F0
+	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
+	WORD $0x6f300404 // USHR V4, V0, $16 of 4-byte lanes
+	WORD $0x4e361c84 // AND V4, V4, V22 of 4-byte lanes
+	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	WORD $0x6f2e0424 // USHR V4, V1, $18 of 4-byte lanes
+	WORD $0x6f2c0403 // USHR V3, V0, $20 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371c86 // AND V6, V4, V23 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e23dc00 // FMUL V0, V0, V3 of 4-byte lanes
-	FMOVS 344(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 348(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f26054a // USHR V10, V10, $26 of 4-byte lanes
-	WORD $0x6f280428 // USHR V8, V1, $24 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391d40 // AND V0, V10, V25 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
-	WORD $0x6f2604c6 // USHR V6, V6, $26 of 4-byte lanes
-	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e23dd03 // FMUL V3, V8, V3 of 4-byte lanes
-	FMOVS 396(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e25dcc6 // FMUL V6, V6, V5 of 4-byte lanes
+	FMOVS 344(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 348(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371d06 // AND V6, V8, V23 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x6f260421 // USHR V1, V1, $26 of 4-byte lanes
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
+	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	FMOVS 396(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 400(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 400(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2633,7 +2607,7 @@ TEXT ·vecIQ4_NL(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 144(R11), F30
+	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
 loop:
 	MOVD R0, R9
@@ -2723,11 +2697,11 @@ TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 144(R11), F30
+	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 48(R11), F27
 	FMOVQ 64(R11), F26
-	FMOVQ 160(R11), F25
+	FMOVQ 192(R11), F25
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3256,7 +3230,7 @@ TEXT ·vecMXFP4(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 176(R11), F30
+	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 loop:
@@ -3357,7 +3331,7 @@ TEXT ·vecTQ2_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 192(R11), F29
+	FMOVQ 224(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3705,8 +3679,8 @@ TEXT ·vecQ2_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 192(R11), F28
-	FMOVQ 208(R11), F30
+	FMOVQ 224(R11), F28
+	FMOVQ 240(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3836,7 +3810,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F30
+	FMOVQ 256(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3896,7 +3870,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 240(R11), F29
+	FMOVQ 272(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3965,7 +3939,7 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 224(R11), F28
+	FMOVQ 256(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 64(R11), F25
@@ -4397,7 +4371,7 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 80(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 256(R11), F28
+	FMOVQ 288(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5026,7 +5000,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 224(R11), F29
+	FMOVQ 256(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5102,7 +5076,7 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 272(R11), F26
+	FMOVQ 304(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5213,7 +5187,7 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 224(R11), F26
+	FMOVQ 256(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5328,7 +5302,7 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-40
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
 	FMOVQ 0(R11), F28
-	FMOVQ 224(R11), F27
+	FMOVQ 256(R11), F27
 	FMOVQ 32(R11), F26
 	FMOVQ 48(R11), F25
 	FMOVQ 64(R11), F24
@@ -5346,58 +5320,58 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 768(R9), F2
 	FMOVQ 256(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 0(R3)
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 0(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 512(R3)
-	FMOVQ 832(R9), F6
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 512(R3)
+	FMOVQ 832(R9), F5
 	FMOVQ 320(R9), F2
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 64(R3)
-	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 576(R3)
 	FMOVQ 896(R9), F4
-	FMOVQ 384(R9), F6
-	WORD $0x4f2454c2 // SHL V2, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVQ 384(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 128(R3)
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 640(R3)
 	FMOVQ 960(R9), F3
 	FMOVQ 448(R9), F4
-	WORD $0x4f245486 // SHL V6, V4, $4 of 4-byte lanes
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 192(R3)
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
@@ -5406,58 +5380,58 @@ part:
 	FMOVQ F2, 704(R3)
 	FMOVQ 1024(R9), F2
 	FMOVQ 512(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 256(R3)
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 256(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 768(R3)
-	FMOVQ 1088(R9), F6
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 768(R3)
+	FMOVQ 1088(R9), F5
 	FMOVQ 576(R9), F2
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 320(R3)
-	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 832(R3)
 	FMOVQ 1152(R9), F4
-	FMOVQ 640(R9), F6
-	WORD $0x4f2454c2 // SHL V2, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVQ 640(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 384(R3)
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 896(R3)
 	FMOVQ 1216(R9), F3
 	FMOVQ 704(R9), F4
-	WORD $0x4f245486 // SHL V6, V4, $4 of 4-byte lanes
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 448(R3)
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
@@ -5493,58 +5467,58 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 1280(R9), F3
 	FMOVQ 256(R9), F2
-	WORD $0x4f225445 // SHL V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1024(R3)
-	WORD $0x4f215442 // SHL V2, V2, $1 of 4-byte lanes
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1024(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1536(R3)
-	FMOVQ 1344(R9), F6
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1536(R3)
+	FMOVQ 1344(R9), F4
 	FMOVQ 320(R9), F3
-	WORD $0x4f225462 // SHL V2, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1088(R3)
-	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1600(R3)
 	FMOVQ 1408(R9), F5
-	FMOVQ 384(R9), F6
-	WORD $0x4f2254c3 // SHL V3, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	FMOVQ 384(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1152(R3)
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1664(R3)
 	FMOVQ 1472(R9), F2
 	FMOVQ 448(R9), F5
-	WORD $0x4f2254a6 // SHL V6, V5, $2 of 4-byte lanes
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 1216(R3)
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
@@ -5553,58 +5527,58 @@ part:
 	FMOVQ F3, 1728(R3)
 	FMOVQ 1536(R9), F3
 	FMOVQ 512(R9), F2
-	WORD $0x4f225445 // SHL V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1280(R3)
-	WORD $0x4f215442 // SHL V2, V2, $1 of 4-byte lanes
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1280(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1792(R3)
-	FMOVQ 1600(R9), F6
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1792(R3)
+	FMOVQ 1600(R9), F4
 	FMOVQ 576(R9), F3
-	WORD $0x4f225462 // SHL V2, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1344(R3)
-	WORD $0x4f215463 // SHL V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1856(R3)
 	FMOVQ 1664(R9), F5
-	FMOVQ 640(R9), F6
-	WORD $0x4f2254c3 // SHL V3, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	FMOVQ 640(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1408(R3)
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1920(R3)
 	FMOVQ 1728(R9), F2
 	FMOVQ 704(R9), F5
-	WORD $0x4f2254a6 // SHL V6, V5, $2 of 4-byte lanes
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 1472(R3)
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
@@ -5795,58 +5769,58 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 2304(R9), F8
 	FMOVQ 256(R9), F7
-	WORD $0x6f3e04e4 // USHR V4, V7, $2 of 4-byte lanes
-	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3072(R3)
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3072(R3)
+	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce2 // AND V2, V7, V29 of 4-byte lanes
-	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3584(R3)
-	FMOVQ 2368(R9), F2
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3584(R3)
+	FMOVQ 2368(R9), F3
 	FMOVQ 320(R9), F8
-	WORD $0x6f3e0507 // USHR V7, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ce4 // AND V4, V7, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 3136(R3)
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 3648(R3)
 	FMOVQ 2432(R9), F4
-	FMOVQ 384(R9), F2
-	WORD $0x6f3e0448 // USHR V8, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 384(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
 	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
 	FMOVQ F7, 3200(R3)
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c47 // AND V7, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
 	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
 	FMOVQ F7, 3712(R3)
 	FMOVQ 2496(R9), F7
 	FMOVQ 448(R9), F4
-	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c48 // AND V8, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
 	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
 	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
 	FMOVQ F8, 3264(R3)
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
@@ -5855,58 +5829,58 @@ part:
 	FMOVQ F8, 3776(R3)
 	FMOVQ 2560(R9), F8
 	FMOVQ 512(R9), F7
-	WORD $0x6f3e04e4 // USHR V4, V7, $2 of 4-byte lanes
-	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3328(R3)
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3328(R3)
+	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce2 // AND V2, V7, V29 of 4-byte lanes
-	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3840(R3)
-	FMOVQ 2624(R9), F2
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3840(R3)
+	FMOVQ 2624(R9), F3
 	FMOVQ 576(R9), F8
-	WORD $0x6f3e0507 // USHR V7, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ce4 // AND V4, V7, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 3392(R3)
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 3904(R3)
 	FMOVQ 2688(R9), F4
-	FMOVQ 640(R9), F2
-	WORD $0x6f3e0448 // USHR V8, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 640(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
 	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
 	FMOVQ F7, 3456(R3)
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c47 // AND V7, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
 	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
 	FMOVQ F7, 3968(R3)
 	FMOVQ 2752(R9), F7
 	FMOVQ 704(R9), F4
-	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c48 // AND V8, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
 	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
 	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
 	FMOVQ F8, 3520(R3)
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
@@ -5974,7 +5948,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
+	FMOVQ 320(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -6042,11 +6016,11 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
+	FMOVQ 320(R11), F30
 	FMOVQ 0(R11), F29
 	FMOVQ 48(R11), F28
 	FMOVQ 64(R11), F27
-	FMOVQ 160(R11), F26
+	FMOVQ 192(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -6421,9 +6395,9 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 176(R11), F30
+	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 272(R11), F28
+	FMOVQ 304(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -6507,8 +6481,8 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 192(R11), F30
-	FMOVQ 304(R11), F29
+	FMOVQ 224(R11), F30
+	FMOVQ 336(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -6808,11 +6782,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 320(R11), F30
+	FMOVQ 352(R11), F30
 	FMOVQ 64(R11), F29
-	FMOVQ 336(R11), F28
-	FMOVQ 352(R11), F27
-	FMOVQ 304(R11), F26
+	FMOVQ 368(R11), F28
+	FMOVQ 384(R11), F27
+	FMOVQ 336(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -7050,52 +7024,60 @@ DATA consts<>+128(SB)/4, $0x10101010
 DATA consts<>+132(SB)/4, $0x10101010
 DATA consts<>+136(SB)/4, $0x10101010
 DATA consts<>+140(SB)/4, $0x10101010
-DATA consts<>+144(SB)/8, $0xf6eaddcfbfad9881
-DATA consts<>+152(SB)/8, $0x7159453526190d01
-DATA consts<>+160(SB)/4, $0x00000020
-DATA consts<>+164(SB)/4, $0x00000020
-DATA consts<>+168(SB)/4, $0x00000020
-DATA consts<>+172(SB)/4, $0x00000020
-DATA consts<>+176(SB)/8, $0x1c18161413121110
-DATA consts<>+184(SB)/8, $0x04080a0c0d0e0f10
-DATA consts<>+192(SB)/4, $0x03030303
-DATA consts<>+196(SB)/4, $0x03030303
-DATA consts<>+200(SB)/4, $0x03030303
-DATA consts<>+204(SB)/4, $0x03030303
-DATA consts<>+208(SB)/8, $0x0d0905010c080400
-DATA consts<>+216(SB)/8, $0x0f0b07030e0a0602
-DATA consts<>+224(SB)/4, $0x80808080
-DATA consts<>+228(SB)/4, $0x80808080
-DATA consts<>+232(SB)/4, $0x80808080
-DATA consts<>+236(SB)/4, $0x80808080
-DATA consts<>+240(SB)/4, $0x78787878
-DATA consts<>+244(SB)/4, $0x78787878
-DATA consts<>+248(SB)/4, $0x78787878
-DATA consts<>+252(SB)/4, $0x78787878
-DATA consts<>+256(SB)/4, $0x60606060
-DATA consts<>+260(SB)/4, $0x60606060
-DATA consts<>+264(SB)/4, $0x60606060
-DATA consts<>+268(SB)/4, $0x60606060
-DATA consts<>+272(SB)/4, $0x70707070
-DATA consts<>+276(SB)/4, $0x70707070
-DATA consts<>+280(SB)/4, $0x70707070
-DATA consts<>+284(SB)/4, $0x70707070
-DATA consts<>+288(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+296(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+304(SB)/4, $0x7f7f7f7f
-DATA consts<>+308(SB)/4, $0x7f7f7f7f
-DATA consts<>+312(SB)/4, $0x7f7f7f7f
-DATA consts<>+316(SB)/4, $0x7f7f7f7f
-DATA consts<>+320(SB)/4, $0x000f0000
-DATA consts<>+324(SB)/4, $0x000f0000
-DATA consts<>+328(SB)/4, $0x000f0000
-DATA consts<>+332(SB)/4, $0x000f0000
-DATA consts<>+336(SB)/4, $0x03000300
-DATA consts<>+340(SB)/4, $0x03000300
-DATA consts<>+344(SB)/4, $0x03000300
-DATA consts<>+348(SB)/4, $0x03000300
-DATA consts<>+352(SB)/4, $0x00030003
-DATA consts<>+356(SB)/4, $0x00030003
-DATA consts<>+360(SB)/4, $0x00030003
-DATA consts<>+364(SB)/4, $0x00030003
-GLOBL consts<>(SB), RODATA|NOPTR, $368
+DATA consts<>+144(SB)/4, $0x20202020
+DATA consts<>+148(SB)/4, $0x20202020
+DATA consts<>+152(SB)/4, $0x20202020
+DATA consts<>+156(SB)/4, $0x20202020
+DATA consts<>+160(SB)/4, $0x1e1e1e1e
+DATA consts<>+164(SB)/4, $0x1e1e1e1e
+DATA consts<>+168(SB)/4, $0x1e1e1e1e
+DATA consts<>+172(SB)/4, $0x1e1e1e1e
+DATA consts<>+176(SB)/8, $0xf6eaddcfbfad9881
+DATA consts<>+184(SB)/8, $0x7159453526190d01
+DATA consts<>+192(SB)/4, $0x00000020
+DATA consts<>+196(SB)/4, $0x00000020
+DATA consts<>+200(SB)/4, $0x00000020
+DATA consts<>+204(SB)/4, $0x00000020
+DATA consts<>+208(SB)/8, $0x1c18161413121110
+DATA consts<>+216(SB)/8, $0x04080a0c0d0e0f10
+DATA consts<>+224(SB)/4, $0x03030303
+DATA consts<>+228(SB)/4, $0x03030303
+DATA consts<>+232(SB)/4, $0x03030303
+DATA consts<>+236(SB)/4, $0x03030303
+DATA consts<>+240(SB)/8, $0x0d0905010c080400
+DATA consts<>+248(SB)/8, $0x0f0b07030e0a0602
+DATA consts<>+256(SB)/4, $0x80808080
+DATA consts<>+260(SB)/4, $0x80808080
+DATA consts<>+264(SB)/4, $0x80808080
+DATA consts<>+268(SB)/4, $0x80808080
+DATA consts<>+272(SB)/4, $0x78787878
+DATA consts<>+276(SB)/4, $0x78787878
+DATA consts<>+280(SB)/4, $0x78787878
+DATA consts<>+284(SB)/4, $0x78787878
+DATA consts<>+288(SB)/4, $0x60606060
+DATA consts<>+292(SB)/4, $0x60606060
+DATA consts<>+296(SB)/4, $0x60606060
+DATA consts<>+300(SB)/4, $0x60606060
+DATA consts<>+304(SB)/4, $0x70707070
+DATA consts<>+308(SB)/4, $0x70707070
+DATA consts<>+312(SB)/4, $0x70707070
+DATA consts<>+316(SB)/4, $0x70707070
+DATA consts<>+320(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+328(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+336(SB)/4, $0x7f7f7f7f
+DATA consts<>+340(SB)/4, $0x7f7f7f7f
+DATA consts<>+344(SB)/4, $0x7f7f7f7f
+DATA consts<>+348(SB)/4, $0x7f7f7f7f
+DATA consts<>+352(SB)/4, $0x000f0000
+DATA consts<>+356(SB)/4, $0x000f0000
+DATA consts<>+360(SB)/4, $0x000f0000
+DATA consts<>+364(SB)/4, $0x000f0000
+DATA consts<>+368(SB)/4, $0x03000300
+DATA consts<>+372(SB)/4, $0x03000300
+DATA consts<>+376(SB)/4, $0x03000300
+DATA consts<>+380(SB)/4, $0x03000300
+DATA consts<>+384(SB)/4, $0x00030003
+DATA consts<>+388(SB)/4, $0x00030003
+DATA consts<>+392(SB)/4, $0x00030003
+DATA consts<>+396(SB)/4, $0x00030003
+GLOBL consts<>(SB), RODATA|NOPTR, $400

@@ -158,13 +158,18 @@ func (b *panelBody) group(i int, w val) {
 		b.storeGroup(i, w)
 		return
 	}
-	b.multiply(sumOf{scale: 4 * i / b.f.each}, w, i/8*recordBytes+i%8*4)
+	b.multiple(i, 0, w)
+}
+
+// multiple takes the weights 4i to 4i+3 times 2^power.
+func (b *panelBody) multiple(i, power int, w val) {
+	b.multiply(sumOf{4 * i / b.f.each, power}, w, i/8*recordBytes+i%8*4)
 }
 
 // field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
 func (b *panelBody) field(i int, v val, n int, mask uint64) {
 	if b.vec && b.t == avx512 { // bytes of 8 bits can be multiplied as well: then the sum is shifted instead
-		b.multiply(sumOf{4 * i / b.f.each, n}, b.and(v, b.bits(mask<<n)), i/8*recordBytes+i%8*4)
+		b.multiple(i, n, b.and(v, b.bits(mask<<n)))
 		return
 	}
 	b.group(i, b.and(b.shift(v, n), b.bits(mask)))

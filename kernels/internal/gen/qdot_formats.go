@@ -139,9 +139,13 @@ func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
 	for w := range 8 {
 		v, fifth := b.word(12+8*i+w), b.word(4+w)
-		b.group(16*i+w, b.andOr(b.shift(fifth, 2*i-4), b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
-		b.group(16*i+8+w, b.andOr(b.shift(fifth, 2*i-3), b.bits(fifthBits),
-			b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		bits := b.shift(fifth, 2*i-4) // bit 4 for the low half of v, bit 5 for the other
+		b.group(16*i+w, b.andOr(bits, b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
+		if b.vec && b.t != avx2 {
+			b.multiple(16*i+8+w, 1, b.andOr(bits, b.bits(fifthBits<<1), b.and(b.shr(v, 3), b.bits(lowNibbles<<1))))
+			continue
+		}
+		b.group(16*i+8+w, b.andOr(b.shr(bits, 1), b.bits(fifthBits), b.and(b.shr(v, 4), b.bits(lowNibbles))))
 	}
 	b.sixes(2*i, d, low)
 	b.sixes(2*i+1, d, low)
@@ -171,6 +175,10 @@ func (b *panelBody) q6_k(step int) {
 	d := b.halves()
 	i, first := step/2, step%2*2
 	weights := func(q, w int, low, high val) {
+		if b.vec && b.t == avx512 && q == 3 { // four times the weight, with the high bits where they are
+			b.multiple(32*i+24+w, 2, b.andOr(high, b.bits(lowPairs<<6), b.and(b.shr(low, 2), b.bits(lowNibbles<<2))))
+			return
+		}
 		b.group(32*i+8*q+w, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030),
 			b.and(b.shift(low, q/2*4), b.bits(lowNibbles))))
 	}
