@@ -57,10 +57,10 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 			for i := range f.Block / f.each {
 				at := n + (b*f.Block/f.each+i)*Rows + row
 				if !same(form.S[at], s[i]) {
-					t.Fatalf("%s: scale %d of row %d is %g, want %g", f.Name, b*f.Block/f.each+i, row, form.S[at], s[i])
+					t.Fatalf("%s: scale %d of row %d is %g, want %g", f.Name, i, row, form.S[at], s[i])
 				}
 				if f.offset && !same(form.M[at], m[i]) {
-					t.Fatalf("%s: offset %d of row %d is %g, want %g", f.Name, b*f.Block/f.each+i, row, form.M[at], m[i])
+					t.Fatalf("%s: offset %d of row %d is %g, want %g", f.Name, i, row, form.M[at], m[i])
 				}
 			}
 		}

@@ -278,7 +278,8 @@ func BenchmarkVec(b *testing.B) {
 			tiers := cpu.Tiers()
 			restore, _ := cpu.Force(tiers[len(tiers)-1])
 			start = time.Now()
-			gemm.Packed(wide, deep, floats[(i+1)%matrices*count*size/4:], 1, len(wide), len(deep), len(deep), len(wide), false)
+			other := floats[(i+1)%matrices*count*size/4:]
+			gemm.Packed(wide, deep, other, 1, len(wide), len(deep), len(deep), len(wide), false)
 			read = append(read, time.Since(start))
 			restore()
 		}

@@ -1,7 +1,5 @@
 package main
 
-import "fmt"
-
 // insAMD64 writes an instruction that is peculiar to panels, or one of any loop.
 func (w *panelWriter) insAMD64(i int) {
 	in := w.ins[i]
@@ -9,7 +7,7 @@ func (w *panelWriter) insAMD64(i int) {
 	if w.b.parts() == 1 {
 		odd = "R9"
 	}
-	make := func(format string, args ...any) {
+	emit := func(format string, args ...any) {
 		w.release(i)
 		w.p(format+", %s", append(args, w.vec(w.grant(i)))...)
 	}
@@ -19,13 +17,13 @@ func (w *panelWriter) insAMD64(i int) {
 	case "fetch":
 		w.fetchAMD64(in.n)
 	case "word":
-		make("VMOVUPS %d(R9)", in.n)
+		emit("VMOVUPS %d(R9)", in.n)
 	case "halves":
-		make("VCVTPH2PS (%s)", odd)
+		emit("VCVTPH2PS (%s)", odd)
 	case "exponents":
-		make("VPMOVZXBD (%s)", odd)
+		emit("VPMOVZXBD (%s)", odd)
 	case "broadcast":
-		make("VBROADCASTSS %d(DI)", in.n)
+		emit("VBROADCASTSS %d(DI)", in.n)
 	case "lowHalf":
 		x := arg(0)
 		w.release(i)
@@ -41,12 +39,10 @@ func (w *panelWriter) insAMD64(i int) {
 		}
 		w.p("VCVTPH2PS %s, %s", half, dst)
 	case "zero":
-		r := w.grant(i)
-		name := fmt.Sprintf("X%d", r)
-		if r > 15 {
+		if r := w.grant(i); r > 15 {
 			w.p("VPXORD Z%d, Z%d, Z%d", r, r, r)
 		} else {
-			w.p("VPXOR %s, %s, %s", name, name, name)
+			w.p("VPXOR X%d, X%d, X%d", r, r, r)
 		}
 	case "dot":
 		x := arg(1)
@@ -59,23 +55,23 @@ func (w *panelWriter) insAMD64(i int) {
 		w.p("VPDPBUSD %s, %s, %s", a, x, acc)
 		w.release(i)
 	case "activations":
-		make(map[*tier]string{avx512: "VBROADCASTI32X4", avx2: "VBROADCASTI128"}[w.t]+" %d(DI)", in.n)
+		emit(map[*tier]string{avx512: "VBROADCASTI32X4", avx2: "VBROADCASTI128"}[w.t]+" %d(DI)", in.n)
 	case "multiplyBytes": // signed activations, unsigned weights
-		make("VPMADDUBSW %s, %s", arg(0), arg(1))
+		emit("VPMADDUBSW %s, %s", arg(0), arg(1))
 	case "addPairs":
-		make("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
+		emit("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "add16":
-		make("VPADDW %s, %s", arg(0), arg(1))
+		emit("VPADDW %s, %s", arg(0), arg(1))
 	case "absolute":
-		make("VPABSB %s", arg(0))
+		emit("VPABSB %s", arg(0))
 	case "sign":
-		make("VPSIGNB %s, %s", arg(0), arg(1))
+		emit("VPSIGNB %s, %s", arg(0), arg(1))
 	case "lookup":
-		make("VPSHUFB %s, %s", arg(1), arg(0))
+		emit("VPSHUFB %s, %s", arg(1), arg(0))
 	case "permute":
-		make("VPERMD %s, %s", arg(1), arg(0))
+		emit("VPERMD %s, %s", arg(1), arg(0))
 	case "imul":
-		make("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
+		emit("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "andOr":
 		w.andOrAMD64(i)
 	case "storeBytes":
@@ -97,17 +93,16 @@ func (w *panelWriter) andOrAMD64(i int) {
 	x, m, y := w.ins[i].args[0], w.ins[i].args[1], w.ins[i].args[2]
 	from, mask, other := w.operand(x, false), w.operand(m, true), w.operand(y, false)
 	var dst string
-	dies := w.dies(x, i)
-	if dies {
+	if w.dies(x, i) {
 		dst = w.vec(w.inherit(i, x))
 	} else {
 		dst = w.vec(w.grant(i))
 	}
 	if w.t == avx512 {
-		if !dies {
+		if dst != from {
 			w.p("VMOVUPS %s, %s", from, dst)
 		}
-		w.p("VPTERNLOGD $0xec, %s, %s, %s", mask, other, dst)
+		w.p("VPTERNLOGD $0xec, %s, %s, %s", mask, other, dst) // bit by bit, dst & mask | other
 	} else {
 		w.p("VPAND %s, %s, %s", mask, from, dst)
 		w.p("VPOR %s, %s, %s", other, dst, dst)

@@ -2,10 +2,10 @@ package main
 
 import "fmt"
 
-// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words at
-// R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the next,
-// R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to the
-// constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
+// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
+// at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the
+// next, R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to
+// the constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
 	for _, arg := range [][2]string{{"c", "R4"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"}, {"x", "R3"},
 		{"blocks", "R5"}} {

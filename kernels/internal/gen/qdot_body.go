@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A panelBody is what a kernel does with one block of a panel, as far as a vector has lanes: 16 rows with AVX-512, 8 with
-// AVX2, 4 with NEON. Its values are vectors of 4-byte lanes. Groups of four weights, a byte each in a lane, are either
-// multiplied by activations and summed up or stored.
+// A panelBody is what a kernel does with one block of a panel, as far as a vector has lanes: 16 rows with AVX-512, 8
+// with AVX2, 4 with NEON. Its values are vectors of 4-byte lanes. Groups of four weights, a byte each in a lane, are
+// either multiplied by activations and summed up or stored.
 type panelBody struct {
 	*body
 	f    *panelFormat
@@ -20,8 +20,8 @@ type panelBody struct {
 	pending map[sumOf]val // AVX2: products of 16 bits that are to be added to the sum
 	count   map[sumOf]int // how many they are
 	acts    map[int]val   // 16 activations, by their place
+	words   map[int]val   // that are kept, by their number
 	content map[val][]byte
-	words   map[int]val // that are kept
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
 	portion [4]int // and how far a body advances with it
@@ -48,10 +48,10 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	return b
 }
 
-// fetch spreads over the instructions of a step, the last ones from from on, the fetching ahead of its share of a block:
-// of many lines at once the processor forgets some.
+// fetch spreads the fetching ahead of a step's share of a block over the instructions of the step, those from number
+// from on: of many lines at once the processor forgets some.
 func (b *panelBody) fetch(from, step int) {
-	bodies := b.parts() // in which a line of a panel is fetched in one of
+	bodies := b.parts() // that have a part in what is fetched
 	if b.turns() {
 		bodies *= 4
 	}
@@ -70,15 +70,15 @@ func (b *panelBody) fetch(from, step int) {
 	}
 }
 
-// turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of its
-// own and of the others, so that all four advance together although the bodies are long: the processor's own fetching
-// relies on lines of a panel being asked for in their order, and not too many of one panel at once.
+// turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
+// all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
+// panel being asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
 	return b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered
 }
 
-// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all. The
-// numbers are measured.
+// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
+// The numbers are measured.
 func (b *panelBody) ahead() (near, far int) {
 	switch size := 16 * b.f.bytes; {
 	case b.turns():
@@ -259,7 +259,8 @@ func (b *panelBody) flush(to sumOf) {
 	b.sums[to] = b.iadd(b.sum(to), pairs)
 }
 
-// sum is what has been summed up; the first sum of a scale begins with the negative sum of the activations times the bias.
+// sum is what has been summed up. The first sum of a scale begins with the negative sum of the activations times the
+// bias.
 func (b *panelBody) sum(of sumOf) val {
 	if v, ok := b.sums[of]; ok {
 		return v

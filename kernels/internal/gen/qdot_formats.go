@@ -1,7 +1,7 @@
 package main
 
-// A panelFormat is a format of kernels/qdot: how the weights of 16 rows, a lane each, come out of a panel's block. It is
-// written once, and used by the products and by the unpacking into bytes.
+// A panelFormat is a format of kernels/qdot: how the weights of 16 rows, a lane each, come out of a panel's block. The
+// products and the unpacking into bytes use it.
 type panelFormat struct {
 	name   string
 	block  int // weights in a block
@@ -70,8 +70,8 @@ func (b *panelBody) q4_1(int) {
 	b.finish(0, s, m)
 }
 
-// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns the
-// low 4 bits of bytes into weights; the other bits may be anything.
+// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns
+// the low 4 bits of bytes into weights; the other bits may be anything.
 func (b *panelBody) nibbles(first int, with func(g int, v val) val) {
 	for g := range 4 {
 		v := b.word(first + g)

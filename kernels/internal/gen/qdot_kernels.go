@@ -33,7 +33,8 @@ func (s *source) qdotFormats() {
 			return fmt.Sprintf("switch format {\n%sdefault:\npanic(\"no such format\")\n}\n", chooser[t])
 		}
 		head := fmt.Sprintf("\n// %s %s\n%s {\n", name, doc, signature)
-		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" + choice(avx2) + "}\n"
+		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" +
+			choice(avx2) + "}\n"
 		s.extra["arm64"] += head + choice(neon) + "}\n"
 		s.extra["none"] += fmt.Sprintf("\n%s { %s }\n", signature, noAssembly)
 	}
@@ -63,9 +64,9 @@ type panelWriter struct {
 }
 
 // On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to the
-// next, R14 and R15 one time and three times as far for fetching; DX all results, BX the number of panels, CX that of
-// blocks; AX and R13 count panels and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
+// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to
+// the next, R14 and R15 one time and three times as far for fetching; DX all results, BX the number of panels, CX that
+// of blocks; AX and R13 count panels and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
 	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}, {"x", "DI"},
 		{"blocks", "CX"}} {
