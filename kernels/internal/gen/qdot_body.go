@@ -80,11 +80,12 @@ func (b *panelBody) turns() bool {
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
 // The numbers are measured.
 func (b *panelBody) ahead() (near, far int) {
-	switch size := 16 * b.f.bytes; {
+	switch {
+	case b.turns() && b.f.scattered:
+		return 2560, 4608
 	case b.turns():
-		near = max(1536, size-768)
-		return near, near + 2048
-	case b.t == avx512 && size > 512:
+		return 1536, 3584
+	case b.t == avx512 && 16*b.f.bytes > 512:
 		return 1024, 2048
 	}
 	return 1024, 0
