@@ -3697,88 +3697,76 @@ part0:
 	FMOVQ 32(R9), F1
 	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
 	FMOVQ 0(R3), F3
-	WORD $0x4e1e0064 // TBL V4, V3, V30
-	FMOVS 40(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
-	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e1e0062 // TBL V2, V3, V30
-	WORD $0x4fa2e085 // SDOT V5, V4, V2[1]
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	FMOVS 40(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
+	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e1e0064 // TBL V4, V3, V30
-	WORD $0x4f84e845 // SDOT V5, V2, V4[2]
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e1e0063 // TBL V3, V3, V30
-	WORD $0x4fa3e825 // SDOT V5, V1, V3[3]
+	WORD $0x4fa3e824 // SDOT V4, V1, V3[3]
 	FMOVQ 96(R9), F3
 	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
-	FMOVQ 16(R3), F4
-	WORD $0x4e1e0082 // TBL V2, V4, V30
-	WORD $0x4f82e025 // SDOT V5, V1, V2[0]
-	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e1e0081 // TBL V1, V4, V30
-	WORD $0x4fa1e045 // SDOT V5, V2, V1[1]
+	FMOVQ 16(R3), F2
+	WORD $0x4e1e0042 // TBL V2, V2, V30
+	WORD $0x4f82e024 // SDOT V4, V1, V2[0]
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa2e024 // SDOT V4, V1, V2[1]
 	WORD $0x6f3c0461 // USHR V1, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e1e0082 // TBL V2, V4, V30
-	WORD $0x4f82e825 // SDOT V5, V1, V2[2]
+	WORD $0x4f82e824 // SDOT V4, V1, V2[2]
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e1e0084 // TBL V4, V4, V30
-	WORD $0x4fa4e865 // SDOT V5, V3, V4[3]
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 160(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	FMOVQ 52(R3), F3
-	WORD $0x4e1e0062 // TBL V2, V3, V30
-	FMOVS 92(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f82e0a1 // SDOT V1, V5, V2[0]
-	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e1e0065 // TBL V5, V3, V30
-	WORD $0x4fa5e041 // SDOT V1, V2, V5[1]
-	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e1e0062 // TBL V2, V3, V30
-	WORD $0x4f82e8a1 // SDOT V1, V5, V2[2]
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e1e0063 // TBL V3, V3, V30
-	WORD $0x4fa3e881 // SDOT V1, V4, V3[3]
-	FMOVQ 224(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	FMOVQ 68(R3), F2
-	WORD $0x4e1e0045 // TBL V5, V2, V30
-	WORD $0x4f85e081 // SDOT V1, V4, V5[0]
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e1e0044 // TBL V4, V2, V30
-	WORD $0x4fa4e0a1 // SDOT V1, V5, V4[1]
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e1e0045 // TBL V5, V2, V30
-	WORD $0x4f85e881 // SDOT V1, V4, V5[2]
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e1e0042 // TBL V2, V2, V30
-	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
-	FMOVS 84(R3), F2
+	WORD $0x4fa2e864 // SDOT V4, V3, V2[3]
+	FMOVS 32(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
 	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 160(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	FMOVQ 52(R3), F3
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	FMOVS 92(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f83e081 // SDOT V1, V4, V3[0]
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e081 // SDOT V1, V4, V3[1]
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f83e881 // SDOT V1, V4, V3[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
+	FMOVQ 224(R9), F3
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	FMOVQ 68(R3), F4
+	WORD $0x4e1e0084 // TBL V4, V4, V30
+	WORD $0x4f84e041 // SDOT V1, V2, V4[0]
+	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa4e041 // SDOT V1, V2, V4[1]
+	WORD $0x6f3c0462 // USHR V2, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f84e841 // SDOT V1, V2, V4[2]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e861 // SDOT V1, V3, V4[3]
+	FMOVS 84(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $8, R10

@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // insAMD64 writes an instruction that is peculiar to panels, or one of any loop.
 func (w *panelWriter) insAMD64(i int) {
 	in := w.ins[i]
@@ -44,18 +46,13 @@ func (w *panelWriter) insAMD64(i int) {
 		} else {
 			w.p("VPXOR X%d, X%d, X%d", r, r, r)
 		}
-	case "dot":
+	case "broadcastLocal":
+		emit("VBROADCASTSS %d(SP)", in.n)
+	case "dot", "dotLocal":
 		x := arg(1)
 		acc := w.vec(w.inherit(i, in.args[0]))
-		w.p("VPDPBUSD.BCST %d(DI), %s, %s", in.n, x, acc)
+		w.p("VPDPBUSD.BCST %d(%s), %s, %s", in.n, map[string]string{"dot": "DI", "dotLocal": "SP"}[in.op], x, acc)
 		w.release(i)
-	case "dotWith":
-		x, a := arg(1), arg(2)
-		acc := w.vec(w.inherit(i, in.args[0]))
-		w.p("VPDPBUSD %s, %s, %s", a, x, acc)
-		w.release(i)
-	case "activations":
-		emit(map[*tier]string{avx512: "VBROADCASTI32X4", avx2: "VBROADCASTI128"}[w.t]+" %d(DI)", in.n)
 	case "multiplyBytes": // signed activations, unsigned weights
 		emit("VPMADDUBSW %s, %s", arg(0), arg(1))
 	case "addPairs":
@@ -122,5 +119,16 @@ func (w *panelWriter) fetchAMD64(n int) {
 	}
 	for _, panel := range panels[:min(far, len(panels))] {
 		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)
+	}
+}
+
+// turnAMD64 puts the activations of a block into local memory, transposed as some format wants them.
+func (w *panelWriter) turnAMD64() {
+	x := fmt.Sprintf("X%d", w.scratch)
+	order := fmt.Sprintf("X%d", w.values[w.b.table(turnedOrder)].reg)
+	for i := range w.b.f.block / 16 {
+		w.p("VMOVUPS %d(DI), %s", i/2*recordBytes+i%2*16, x)
+		w.p("VPSHUFB %s, %s, %s", order, x, x)
+		w.p("VMOVUPS %s, %d(SP)", x, 16*i)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -19,7 +20,8 @@ type panelBody struct {
 	begun   map[int]bool  // scales that have a sum
 	pending map[sumOf]val // AVX2: products of 16 bits that are to be added to the sum
 	count   map[sumOf]int // how many they are
-	acts    map[int]val   // 16 activations, by their place
+	acts    map[int]val   // NEON: 16 activations, by their place
+	turned  map[int]val   // NEON: the same, transposed
 	words   map[int]val   // that are kept, by their number
 	content map[val][]byte
 
@@ -37,7 +39,8 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	}
 	for step := range f.steps {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
-		b.begun, b.acts, b.words = map[int]bool{}, map[int]val{}, map[int]val{}
+		b.begun, b.words = map[int]bool{}, map[int]val{}
+		b.acts, b.turned = map[int]val{}, map[int]val{}
 		b.do("step", step)
 		from := len(b.ins)
 		f.expand(b, step)
@@ -199,7 +202,7 @@ func (b *panelBody) multiply(to sumOf, w val, at int) {
 	}
 }
 
-// activations is 16 activations, with AVX-512 and AVX2 repeated.
+// activations is 16 activations.
 func (b *panelBody) activations(at int) val {
 	if _, ok := b.acts[at]; !ok {
 		b.acts[at] = b.add("activations", temp, at)
@@ -207,24 +210,33 @@ func (b *panelBody) activations(at int) val {
 	return b.acts[at]
 }
 
-// multiplyTurned adds the weights w times the activations that are j, j+4, j+8 and j+12 behind at.
-func (b *panelBody) multiplyTurned(to sumOf, w val, at, j int) {
-	x := b.activations(at)
-	var order []byte
-	for i := range 16 {
-		if b.t != neon {
-			i = 4*j + i%4
+// turnedOrder transposes 16 activations in rows of four.
+var turnedOrder = []byte{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}
+
+// transposes tells whether the body uses multiplyTurned.
+func (b *panelBody) transposes() bool {
+	for _, content := range b.content {
+		if bytes.Equal(content, turnedOrder) {
+			return true
 		}
-		order = append(order, byte(i%4*4+i/4))
 	}
-	turned := b.add("lookup", temp, 0, x, b.table(order))
-	switch b.t {
+	return false
+}
+
+// multiplyTurned adds the weights w times the activations 16i+j, 16i+4+j, 16i+8+j and 16i+12+j of the block.
+func (b *panelBody) multiplyTurned(to sumOf, w val, i, j int) {
+	order := b.table(turnedOrder)
+	switch local := 16*i + 4*j; b.t { // on amd64 they are turned once for all panels
 	case avx512:
-		b.sums[to] = b.add("dotWith", temp, 0, b.sum(to), w, turned)
-	case neon:
-		b.sums[to] = b.add("dot", temp, j, b.sum(to), w, turned)
+		b.sums[to] = b.add("dotLocal", temp, local, b.sum(to), w)
 	case avx2:
-		b.multiplyAVX2(to, w, turned)
+		b.multiplyAVX2(to, w, b.add("broadcastLocal", temp, local))
+	case neon:
+		at := i/2*recordBytes + i%2*16
+		if _, ok := b.turned[at]; !ok {
+			b.turned[at] = b.add("lookup", temp, 0, b.activations(at), order)
+		}
+		b.sums[to] = b.add("dot", temp, j, b.sum(to), w, b.turned[at])
 	}
 }
 

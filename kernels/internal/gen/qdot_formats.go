@@ -253,7 +253,7 @@ func (b *panelBody) q2_0(int) {
 					to.power, x = 0, b.shift(v, 2*j)
 				}
 				x = b.and(x, b.bits(lowPairs<<to.power))
-				b.multiplyTurned(to, x, w/2*recordBytes+w%2*16, j)
+				b.multiplyTurned(to, x, w, j)
 				continue
 			}
 			// byte j: two nibbles to the halves of the word, and then pairs of bits to its bytes

@@ -44,6 +44,9 @@ func (s *source) panelKernel(f *function, format *panelFormat, t *tier, vec bool
 	b := newPanelBody(t, format, vec)
 	w := &panelWriter{writer: &writer{source: s, body: b.body, loop: &loop{name: f.name}, width: t.bytes / 4}, b: b}
 	w.allocate()
+	if t != neon && b.transposes() {
+		s.locals = format.block
+	}
 	s.begin(f, t, fmt.Sprintf("A turn takes a block of %d rows, %d bytes.", t.bytes/4, format.bytes*t.bytes/4))
 	switch {
 	case t == neon && vec:
@@ -84,6 +87,9 @@ func (w *panelWriter) vecAMD64() {
 		w.p("LEAQ (R14)(R14*2), R15")
 	}
 	w.place("loop")
+	if w.b.transposes() {
+		w.turnAMD64()
+	}
 	w.steps(func(step int) {
 		w.p("MOVQ SI, R9")
 		w.p("LEAQ %d(SI), R11", w.b.from[step])
