@@ -67,7 +67,7 @@ func quantizeGroup(dst *[Record]uint32, x *[Group]float32) {
 	}
 	d := most / 127
 	dst[wordScale] = math.Float32bits(d)
-	dst[wordScaledSum] = math.Float32bits(d * float32(sum[0]+sum[1]))
+	dst[wordScaledSum] = math.Float32bits(float32(d * float32(sum[0]+sum[1])))
 	dst[wordSum], dst[wordLow], dst[wordHigh] = uint32(-sum[0]-sum[1]), uint32(-sum[0]), uint32(-sum[1])
 }
 

@@ -11,7 +11,7 @@ func half(b []byte) float32 {
 	sign, exponent, mantissa := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
 	switch exponent {
 	case 0: // a multiple of 2⁻²⁴
-		v := math.Float32bits(float32(mantissa) * 0x1p-24)
+		v := math.Float32bits(float32(float32(mantissa) * 0x1p-24))
 		return math.Float32frombits(v | sign)
 	case 31:
 		return math.Float32frombits(sign | 0xFF<<23 | mantissa<<13)

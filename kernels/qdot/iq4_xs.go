@@ -8,7 +8,8 @@ var iq4_xs = Format{
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, high := half(b), int(b[2])|int(b[3])<<8
 		for i := range 8 {
-			s[i] = d * float32((int(b[4+i/2]>>(i%2*4)&15)|high>>(2*i)&3<<4)-32)
+			scale := int(b[4+i/2]>>(i%2*4)&15) | high>>(2*i)&3<<4
+			s[i] = float32(d * float32(scale-32))
 			nibbles(q[32*i:32*i+32], b[8+16*i:])
 		}
 		for j, v := range q {

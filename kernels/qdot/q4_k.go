@@ -21,6 +21,6 @@ func sixes(s, m []float32, b []byte) {
 		if j >= 4 {
 			x, y = b[8+j%4]&15|b[j%4]>>6<<4, b[8+j%4]>>4|b[4+j%4]>>6<<4
 		}
-		s[j], m[j] = d*float32(x), -(low * float32(y))
+		s[j], m[j] = float32(d*float32(x)), -float32(low*float32(y))
 	}
 }

@@ -8,7 +8,7 @@ var q6_k = Format{
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d := half(b[208:])
 		for i := range 16 {
-			s[i] = d * float32(int8(b[192+i]))
+			s[i] = float32(d * float32(int8(b[192+i])))
 		}
 		for i := range 2 {
 			nibbles(q[128*i:128*i+128], b[64*i:])

@@ -7,8 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/fucina-go/fucina/kernels/cpu"
+	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
 // guard is what stands behind every buffer, so that a write too far shows.
@@ -261,13 +264,16 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	}
 }
 
-// BenchmarkVec reads matrices of 4096 × 4096 weights, one after another, four distant panels at a time.
+// BenchmarkVec reads matrices of 4096 × 4096 weights, one after another, four distant panels at a time. In between it
+// reads as many bytes by the product of a float32 row, which takes them from four distant places too, in the best tier:
+// of-reading is that time by Vec's, medians.
 func BenchmarkVec(b *testing.B) {
 	benchInTiers(b, func(b *testing.B, f *Format) {
 		const n, k, matrices = 4096, 4096, 8
 		size := f.PanelSize(k)
 		count := n / Rows
-		packed := make([]byte, matrices*count*size)
+		floats := make([]float32, matrices*count*size/4)
+		packed := unsafe.Slice((*byte)(unsafe.Pointer(&floats[0])), 4*len(floats))
 		r := rand.New(rand.NewPCG(7, 8))
 		rows := randomRows(r, f, Rows, k)
 		for p := range matrices * count {
@@ -276,15 +282,29 @@ func BenchmarkVec(b *testing.B) {
 		x := make([]uint32, ActivationWords(k))
 		Quantize(x, randomX(r, k))
 		c := make([]float32, 4*Rows)
-		b.SetBytes(int64(count * size))
-		i := 0
-		for b.Loop() {
+		wide := make([]float32, 1024)
+		deep := make([]float32, count*size/4/len(wide))
+		var vec, read []time.Duration
+		for i := 0; b.Loop(); i += 2 {
 			m := packed[i%matrices*count*size:][:count*size]
+			start := time.Now()
 			for p := range count / 4 {
 				f.Vec(c, m[p*size:], count/4*size, 4, x, k)
 			}
-			i++
+			vec = append(vec, time.Since(start))
+			tiers := cpu.Tiers()
+			restore, _ := cpu.Force(tiers[len(tiers)-1])
+			start = time.Now()
+			other := floats[(i+1)%matrices*count*size/4:]
+			gemm.Packed(wide, deep, other, 1, len(wide), len(deep), len(deep), len(wide), false)
+			read = append(read, time.Since(start))
+			restore()
 		}
+		slices.Sort(vec)
+		slices.Sort(read)
+		middle := vec[len(vec)/2]
+		b.ReportMetric(float64(count*size)/float64(middle)*1e3, "MB/s")
+		b.ReportMetric(float64(read[len(read)/2])/float64(middle), "of-reading")
 	})
 }
 

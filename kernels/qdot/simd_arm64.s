@@ -20,57 +20,57 @@ TEXT ·vecQ8_0(SB), NOSPLIT, $0-48
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
-	FMOVQ 0(R3), F1
-	VEOR V2.B16, V2.B16, V2.B16
-	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
-	PRFM 1792(R12), PLDL1KEEP
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 0(R3), F2
+	WORD $0x4f82e001 // SDOT V1, V0, V2[0]
 	FMOVQ 96(R9), F0
-	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
-	PRFM 2048(R12), PLDL1KEEP
+	WORD $0x4fa2e001 // SDOT V1, V0, V2[1]
 	FMOVQ 160(R9), F0
-	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
+	WORD $0x4f82e801 // SDOT V1, V0, V2[2]
 	FMOVQ 224(R9), F0
-	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
-	FMOVQ 288(R9), F1
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4fa2e801 // SDOT V1, V0, V2[3]
+	FMOVQ 288(R9), F2
 	FMOVQ 16(R3), F0
-	WORD $0x4f80e022 // SDOT V2, V1, V0[0]
-	FMOVQ 352(R9), F1
-	WORD $0x4fa0e022 // SDOT V2, V1, V0[1]
-	FMOVQ 416(R9), F1
-	WORD $0x4f80e822 // SDOT V2, V1, V0[2]
-	FMOVQ 480(R9), F1
-	WORD $0x4fa0e822 // SDOT V2, V1, V0[3]
+	WORD $0x4f80e041 // SDOT V1, V2, V0[0]
+	FMOVQ 352(R9), F2
+	WORD $0x4fa0e041 // SDOT V1, V2, V0[1]
+	FMOVQ 416(R9), F2
+	WORD $0x4f80e841 // SDOT V1, V2, V0[2]
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 480(R9), F2
+	WORD $0x4fa0e841 // SDOT V1, V2, V0[3]
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVS 32(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 32(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $192, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $768, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $544, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -94,66 +94,66 @@ TEXT ·vecQ4_0(SB), NOSPLIT, $0-48
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
-	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	FMOVS 40(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
-	PRFM 1792(R12), PLDL1KEEP
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 96(R9), F0
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 160(R9), F0
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 224(R9), F0
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $288, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -181,14 +181,14 @@ TEXT ·vecQ4_K(SB), NOSPLIT, $0-48
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -196,412 +196,509 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 256(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 52(R3), F3
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f83e046 // SDOT V6, V2, V3[0]
-	PRFM 2048(R12), PLDL1KEEP
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 52(R3), F6
+	WORD $0x4f86e043 // SDOT V3, V2, V6[0]
 	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4fa4e0e5 // SDOT V5, V7, V4[1]
+	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa3e046 // SDOT V6, V2, V3[1]
-	PRFM 2304(R12), PLDL1KEEP
+	WORD $0x4fa6e043 // SDOT V3, V2, V6[1]
 	FMOVQ 384(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4f84e8e5 // SDOT V5, V7, V4[2]
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4f83e846 // SDOT V6, V2, V3[2]
-	PRFM 2560(R12), PLDL1KEEP
+	WORD $0x4f86e843 // SDOT V3, V2, V6[2]
 	FMOVQ 448(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa3e846 // SDOT V6, V2, V3[3]
-	PRFM 2816(R12), PLDL1KEEP
-	FMOVQ 512(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	FMOVQ 16(R3), F4
-	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa6e843 // SDOT V3, V2, V6[3]
+	FMOVQ 512(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	FMOVQ 16(R3), F5
+	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	FMOVQ 68(R3), F2
-	WORD $0x4f82e066 // SDOT V6, V3, V2[0]
-	PRFM 3072(R12), PLDL1KEEP
-	FMOVQ 576(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4fa4e0e5 // SDOT V5, V7, V4[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa2e066 // SDOT V6, V3, V2[1]
-	PRFM 3328(R12), PLDL1KEEP
-	FMOVQ 640(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4f84e8e5 // SDOT V5, V7, V4[2]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4f82e866 // SDOT V6, V3, V2[2]
-	PRFM 3584(R12), PLDL1KEEP
-	FMOVQ 704(R9), F3
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4fa2e866 // SDOT V6, V3, V2[3]
+	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
+	FMOVQ 576(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa2e0c3 // SDOT V3, V6, V2[1]
+	FMOVQ 640(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4f82e8c3 // SDOT V3, V6, V2[2]
+	FMOVQ 704(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
 	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F3
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	FMOVQ 128(R9), F6
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVS 32(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 36(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f380448 // USHR V8, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f380467 // USHR V7, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 84(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 88(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 768(R9), F5
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	FMOVQ 104(R3), F6
-	VEOR V8.B16, V8.B16, V8.B16
-	WORD $0x4f86e0e8 // SDOT V8, V7, V6[0]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 156(R3), F7
-	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f87e0a4 // SDOT V4, V5, V7[0]
-	FMOVQ 832(R9), F5
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4fa6e128 // SDOT V8, V9, V6[1]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4fa7e0a4 // SDOT V4, V5, V7[1]
-	FMOVQ 896(R9), F5
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4f86e928 // SDOT V8, V9, V6[2]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4f87e8a4 // SDOT V4, V5, V7[2]
-	FMOVQ 960(R9), F5
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4fa6e928 // SDOT V8, V9, V6[3]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4fa7e8a4 // SDOT V4, V5, V7[3]
-	FMOVQ 1024(R9), F7
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	FMOVQ 120(R3), F6
-	WORD $0x4f86e0a8 // SDOT V8, V5, V6[0]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	FMOVQ 172(R3), F5
-	WORD $0x4f85e0e4 // SDOT V4, V7, V5[0]
-	FMOVQ 1088(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4fa6e128 // SDOT V8, V9, V6[1]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
-	FMOVQ 1152(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4f86e928 // SDOT V8, V9, V6[2]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
-	FMOVQ 1216(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4fa6e928 // SDOT V8, V9, V6[3]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
-	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f300467 // USHR V7, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 136(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e26dd06 // FMUL V6, V8, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVS 140(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	WORD $0x6f280446 // USHR V6, V2, $24 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x6f280467 // USHR V7, V3, $24 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 188(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 192(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 1280(R9), F8
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	FMOVQ 208(R3), F4
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f84e0e6 // SDOT V6, V7, V4[0]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	FMOVQ 260(R3), F7
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f87e105 // SDOT V5, V8, V7[0]
-	FMOVQ 1344(R9), F8
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4fa4e126 // SDOT V6, V9, V4[1]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4fa7e105 // SDOT V5, V8, V7[1]
-	FMOVQ 1408(R9), F8
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4f84e926 // SDOT V6, V9, V4[2]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4f87e905 // SDOT V5, V8, V7[2]
-	FMOVQ 1472(R9), F8
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4fa4e926 // SDOT V6, V9, V4[3]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4fa7e905 // SDOT V5, V8, V7[3]
-	FMOVQ 1536(R9), F7
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	FMOVQ 224(R3), F4
-	WORD $0x4f84e106 // SDOT V6, V8, V4[0]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	FMOVQ 276(R3), F8
-	WORD $0x4f88e0e5 // SDOT V5, V7, V8[0]
-	FMOVQ 1600(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4fa4e126 // SDOT V6, V9, V4[1]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa8e0e5 // SDOT V5, V7, V8[1]
-	FMOVQ 1664(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4f84e926 // SDOT V6, V9, V4[2]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4f88e8e5 // SDOT V5, V7, V8[2]
-	FMOVQ 1728(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4fa4e926 // SDOT V6, V9, V4[3]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
-	FMOVQ 192(R9), F8
-	WORD $0x6f3e0447 // USHR V7, V2, $2 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0507 // USHR V7, V8, $4 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c8a // AND V10, V4, V26 of 4-byte lanes
-	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e20dd4a // FMUL V10, V10, V0 of 4-byte lanes
-	FMOVS 240(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 244(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd47 // FMUL V7, V10, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	WORD $0x6f360447 // USHR V7, V2, $10 of 4-byte lanes
-	WORD $0x6f38050a // USHR V10, V8, $8 of 4-byte lanes
-	WORD $0x4e391d4a // AND V10, V10, V25 of 4-byte lanes
-	WORD $0x4e3a1ce6 // AND V6, V7, V26 of 4-byte lanes
-	WORD $0x4eaa1cc6 // ORR V6, V6, V10 of 4-byte lanes
-	WORD $0x6f36046a // USHR V10, V3, $10 of 4-byte lanes
-	WORD $0x6f340507 // USHR V7, V8, $12 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d49 // AND V9, V10, V26 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 292(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 296(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 1792(R9), F7
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	FMOVQ 312(R3), F5
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f85e126 // SDOT V6, V9, V5[0]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	FMOVQ 364(R3), F9
-	VEOR V10.B16, V10.B16, V10.B16
-	WORD $0x4f89e0ea // SDOT V10, V7, V9[0]
-	FMOVQ 1856(R9), F7
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x4fa5e086 // SDOT V6, V4, V5[1]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa9e0ea // SDOT V10, V7, V9[1]
-	FMOVQ 1920(R9), F7
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x4f85e886 // SDOT V6, V4, V5[2]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4f89e8ea // SDOT V10, V7, V9[2]
-	FMOVQ 1984(R9), F7
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x4fa5e886 // SDOT V6, V4, V5[3]
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4fa9e8ea // SDOT V10, V7, V9[3]
-	FMOVQ 2048(R9), F9
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	FMOVQ 328(R3), F5
-	WORD $0x4f85e0e6 // SDOT V6, V7, V5[0]
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	FMOVQ 380(R3), F7
-	WORD $0x4f87e12a // SDOT V10, V9, V7[0]
-	FMOVQ 2112(R9), F9
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4fa5e086 // SDOT V6, V4, V5[1]
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4fa7e12a // SDOT V10, V9, V7[1]
-	FMOVQ 2176(R9), F9
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4f85e886 // SDOT V6, V4, V5[2]
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4f87e92a // SDOT V10, V9, V7[2]
-	FMOVQ 2240(R9), F9
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4fa5e886 // SDOT V6, V4, V5[3]
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4fa7e92a // SDOT V10, V9, V7[3]
-	WORD $0x6f2e0447 // USHR V7, V2, $18 of 4-byte lanes
-	WORD $0x6f300509 // USHR V9, V8, $16 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1ce5 // AND V5, V7, V26 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x6f2e0469 // USHR V9, V3, $18 of 4-byte lanes
-	WORD $0x6f2c0507 // USHR V7, V8, $20 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVS 344(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 348(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x6f280507 // USHR V7, V8, $24 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c44 // AND V4, V2, V26 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
-	WORD $0x6f240508 // USHR V8, V8, $28 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c67 // AND V7, V3, V26 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
-	FMOVS 396(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd47 // FMUL V7, V10, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 400(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	FMOVS 84(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 88(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
-	ADD $64, R12
+	ADD $192, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $0, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $768, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $768, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F6
+	WORD $0x0e6128c0 // XTN V0, V6, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x0e6128c6 // XTN V6, V6, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3d1cc6 // EOR V6, V6, V29 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 104(R3), F8
+	WORD $0x4f88e022 // SDOT V2, V1, V8[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 156(R3), F7
+	WORD $0x4f87e061 // SDOT V1, V3, V7[0]
+	FMOVQ 832(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa7e061 // SDOT V1, V3, V7[1]
+	FMOVQ 896(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4f87e861 // SDOT V1, V3, V7[2]
+	FMOVQ 960(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa7e861 // SDOT V1, V3, V7[3]
+	FMOVQ 1024(R9), F7
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	FMOVQ 120(R3), F8
+	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	FMOVQ 172(R3), F3
+	WORD $0x4f83e0e1 // SDOT V1, V7, V3[0]
+	FMOVQ 1088(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e0e1 // SDOT V1, V7, V3[1]
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 1152(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
+	FMOVQ 1216(R9), F7
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e8e1 // SDOT V1, V7, V3[3]
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F7
+	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 140(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
+	FMOVS 188(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 192(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel1
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1280, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel2:
+	MOVD $4, R13
+part2:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128e6 // XTN V6, V7, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 1280(R9), F1
+	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 208(R3), F5
+	WORD $0x4f85e003 // SDOT V3, V0, V5[0]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 260(R3), F4
+	WORD $0x4f84e020 // SDOT V0, V1, V4[0]
+	FMOVQ 1344(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4fa5e043 // SDOT V3, V2, V5[1]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e020 // SDOT V0, V1, V4[1]
+	FMOVQ 1408(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4f84e820 // SDOT V0, V1, V4[2]
+	FMOVQ 1472(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4fa5e843 // SDOT V3, V2, V5[3]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e820 // SDOT V0, V1, V4[3]
+	FMOVQ 1536(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	FMOVQ 224(R3), F5
+	WORD $0x4f85e023 // SDOT V3, V1, V5[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 276(R3), F1
+	WORD $0x4f81e080 // SDOT V0, V4, V1[0]
+	FMOVQ 1600(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e043 // SDOT V3, V2, V5[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa1e080 // SDOT V0, V4, V1[1]
+	FMOVQ 1664(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f81e880 // SDOT V0, V4, V1[2]
+	FMOVQ 1728(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e843 // SDOT V3, V2, V5[3]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa1e880 // SDOT V0, V4, V1[3]
+	FMOVQ 64(R9), F1
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F5
+	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
+	WORD $0x4e391ca8 // AND V8, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
+	WORD $0x6f3c04a2 // USHR V2, V5, $4 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d0a // AND V10, V8, V26 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVS 240(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 244(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
+	WORD $0x6f3804a2 // USHR V2, V5, $8 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c2a // AND V10, V1, V26 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
+	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c82 // AND V2, V4, V26 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	FMOVS 292(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 296(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part2
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel2
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1792, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel3:
+	MOVD $4, R13
+part3:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F2
+	WORD $0x0e612847 // XTN V7, V2, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	FMOVQ 1792(R9), F0
+	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e0ca // SDOT V10, V6, V5[0]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ 364(R3), F4
+	WORD $0x4f84e006 // SDOT V6, V0, V4[0]
+	FMOVQ 1856(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa4e006 // SDOT V6, V0, V4[1]
+	FMOVQ 1920(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4f84e806 // SDOT V6, V0, V4[2]
+	FMOVQ 1984(R9), F0
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa4e806 // SDOT V6, V0, V4[3]
+	FMOVQ 2048(R9), F4
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	FMOVQ 328(R3), F5
+	WORD $0x4f85e00a // SDOT V10, V0, V5[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 380(R3), F0
+	WORD $0x4f80e086 // SDOT V6, V4, V0[0]
+	FMOVQ 2112(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa0e086 // SDOT V6, V4, V0[1]
+	FMOVQ 2176(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f80e886 // SDOT V6, V4, V0[2]
+	FMOVQ 2240(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa0e886 // SDOT V6, V4, V0[3]
+	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F5
+	WORD $0x6f2e0401 // USHR V1, V0, $18 of 4-byte lanes
+	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x6f2e0483 // USHR V3, V4, $18 of 4-byte lanes
+	WORD $0x6f2c04a1 // USHR V1, V5, $20 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e22dd08 // FMUL V8, V8, V2 of 4-byte lanes
+	FMOVS 344(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 348(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
+	WORD $0x6f2804a1 // USHR V1, V5, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c08 // AND V8, V0, V26 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c81 // AND V1, V4, V26 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	FMOVS 396(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 400(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part3
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel3
 	ADD $2304, R0
 	ADD $416, R3
 	SUBS $1, R5
@@ -626,663 +723,786 @@ TEXT ·vecQ6_K(SB), NOSPLIT, $0-48
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	PRFM 1536(R12), PLDL1KEEP
 	FMOVQ 2080(R9), F1
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 32(R9), F2
-	PRFM 2048(R12), PLDL1KEEP
-	FMOVQ 544(R9), F3
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	FMOVQ 0(R3), F5
-	FMOVS 44(R3), F4
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	FMOVS 44(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
+	FMOVQ 544(R9), F4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	FMOVS 96(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f85e0c4 // SDOT V4, V6, V5[0]
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	FMOVQ 52(R3), F1
+	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
+	FMOVQ 2144(R9), F5
+	FMOVQ 96(R9), F6
+	WORD $0x4f2454a7 // SHL V7, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
+	FMOVQ 608(R9), F8
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
+	FMOVQ 2208(R9), F6
+	FMOVQ 160(R9), F8
+	WORD $0x4f2454c5 // SHL V5, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 672(R9), F7
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	FMOVQ 52(R3), F7
-	FMOVS 96(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
-	WORD $0x4f87e106 // SDOT V6, V8, V7[0]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	FMOVQ 104(R3), F2
-	FMOVS 148(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
-	WORD $0x4f82e109 // SDOT V9, V8, V2[0]
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4f81e904 // SDOT V4, V8, V1[2]
+	FMOVQ 2272(R9), F8
+	FMOVQ 224(R9), F7
+	WORD $0x4f245506 // SHL V6, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4fa3e8a2 // SDOT V2, V5, V3[3]
+	FMOVQ 736(R9), F3
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	FMOVQ 156(R3), F3
-	FMOVS 200(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f83e101 // SDOT V1, V8, V3[0]
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 2144(R9), F8
-	PRFM 2560(R12), PLDL1KEEP
-	FMOVQ 96(R9), F10
-	PRFM 2816(R12), PLDL1KEEP
-	FMOVQ 608(R9), F11
-	WORD $0x4f24550c // SHL V12, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d4d // AND V13, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1d8e // AND V14, V12, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4fa5e1c4 // SDOT V4, V14, V5[1]
-	WORD $0x4f22550e // SHL V14, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1d6d // AND V13, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1dcc // AND V12, V14, V29 of 4-byte lanes
-	WORD $0x4ead1d8c // ORR V12, V12, V13 of 4-byte lanes
-	WORD $0x4fa7e186 // SDOT V6, V12, V7[1]
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1d0c // AND V12, V8, V29 of 4-byte lanes
-	WORD $0x4eaa1d8c // ORR V12, V12, V10 of 4-byte lanes
-	WORD $0x4fa2e189 // SDOT V9, V12, V2[1]
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d0c // AND V12, V8, V29 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x4fa3e181 // SDOT V1, V12, V3[1]
-	PRFM 3072(R12), PLDL1KEEP
-	FMOVQ 2208(R9), F12
-	PRFM 3328(R12), PLDL1KEEP
-	FMOVQ 160(R9), F11
-	PRFM 3584(R12), PLDL1KEEP
-	FMOVQ 672(R9), F8
-	WORD $0x4f24558a // SHL V10, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d6d // AND V13, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d4e // AND V14, V10, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4f85e9c4 // SDOT V4, V14, V5[2]
-	WORD $0x4f22558e // SHL V14, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1d0d // AND V13, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1dca // AND V10, V14, V29 of 4-byte lanes
-	WORD $0x4ead1d4a // ORR V10, V10, V13 of 4-byte lanes
-	WORD $0x4f87e946 // SDOT V6, V10, V7[2]
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d8a // AND V10, V12, V29 of 4-byte lanes
-	WORD $0x4eab1d4a // ORR V10, V10, V11 of 4-byte lanes
-	WORD $0x4f82e949 // SDOT V9, V10, V2[2]
-	WORD $0x6f3e058c // USHR V12, V12, $2 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa1e8a4 // SDOT V4, V5, V1[3]
+	FMOVQ 2336(R9), F1
+	FMOVQ 288(R9), F5
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	FMOVS 48(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 16(R3), F3
+	WORD $0x4f83e105 // SDOT V5, V8, V3[0]
+	FMOVQ 800(R9), F8
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d8a // AND V10, V12, V29 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4f83e941 // SDOT V1, V10, V3[2]
-	PRFM 3840(R12), PLDL1KEEP
-	FMOVQ 2272(R9), F10
-	PRFM 4096(R12), PLDL1KEEP
-	FMOVQ 224(R9), F8
-	PRFM 4352(R12), PLDL1KEEP
-	FMOVQ 736(R9), F12
-	WORD $0x4f24554b // SHL V11, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d0d // AND V13, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d6e // AND V14, V11, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4fa5e9c4 // SDOT V4, V14, V5[3]
-	WORD $0x4f225545 // SHL V5, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1d8e // AND V14, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1cad // AND V13, V5, V29 of 4-byte lanes
-	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
-	WORD $0x4fa7e9a6 // SDOT V6, V13, V7[3]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
+	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4fa2e8e9 // SDOT V9, V7, V2[3]
-	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1d42 // AND V2, V10, V29 of 4-byte lanes
-	WORD $0x4eac1c42 // ORR V2, V2, V12 of 4-byte lanes
-	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
-	PRFM 4608(R12), PLDL1KEEP
-	FMOVQ 2336(R9), F3
-	PRFM 4864(R12), PLDL1KEEP
-	FMOVQ 288(R9), F2
-	FMOVQ 800(R9), F12
-	WORD $0x4f24546a // SHL V10, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1d48 // AND V8, V10, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	FMOVQ 16(R3), F7
-	FMOVS 48(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
-	WORD $0x4f87e10a // SDOT V10, V8, V7[0]
-	WORD $0x4f225468 // SHL V8, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1d8d // AND V13, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1d0e // AND V14, V8, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	FMOVQ 68(R3), F13
 	FMOVS 100(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
-	WORD $0x4f8de1c8 // SDOT V8, V14, V13[0]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c6e // AND V14, V3, V29 of 4-byte lanes
-	WORD $0x4ea21dce // ORR V14, V14, V2 of 4-byte lanes
-	FMOVQ 120(R3), F2
-	FMOVS 152(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x4f82e1c5 // SDOT V5, V14, V2[0]
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1c6e // AND V14, V3, V29 of 4-byte lanes
-	WORD $0x4eac1dce // ORR V14, V14, V12 of 4-byte lanes
-	FMOVQ 172(R3), F12
-	FMOVS 204(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f255463 // SHL V3, V3, $5 of 4-byte lanes
-	WORD $0x4f8ce1c3 // SDOT V3, V14, V12[0]
-	FMOVQ 2400(R9), F14
-	FMOVQ 352(R9), F11
-	FMOVQ 864(R9), F15
-	WORD $0x4f2455d0 // SHL V16, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1d71 // AND V17, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1e12 // AND V18, V16, V29 of 4-byte lanes
-	WORD $0x4eb11e52 // ORR V18, V18, V17 of 4-byte lanes
-	WORD $0x4fa7e24a // SDOT V10, V18, V7[1]
-	WORD $0x4f2255d2 // SHL V18, V14, $2 of 4-byte lanes
-	WORD $0x4e3c1df1 // AND V17, V15, V28 of 4-byte lanes
-	WORD $0x4e3d1e50 // AND V16, V18, V29 of 4-byte lanes
-	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
-	WORD $0x4fade208 // SDOT V8, V16, V13[1]
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1dd0 // AND V16, V14, V29 of 4-byte lanes
-	WORD $0x4eab1e10 // ORR V16, V16, V11 of 4-byte lanes
-	WORD $0x4fa2e205 // SDOT V5, V16, V2[1]
-	WORD $0x6f3e05ce // USHR V14, V14, $2 of 4-byte lanes
-	WORD $0x6f3c05ef // USHR V15, V15, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4e3d1dd0 // AND V16, V14, V29 of 4-byte lanes
-	WORD $0x4eaf1e10 // ORR V16, V16, V15 of 4-byte lanes
-	WORD $0x4face203 // SDOT V3, V16, V12[1]
-	FMOVQ 2464(R9), F16
-	FMOVQ 416(R9), F15
-	FMOVQ 928(R9), F14
-	WORD $0x4f24560b // SHL V11, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1df1 // AND V17, V15, V28 of 4-byte lanes
-	WORD $0x4e3d1d72 // AND V18, V11, V29 of 4-byte lanes
-	WORD $0x4eb11e52 // ORR V18, V18, V17 of 4-byte lanes
-	WORD $0x4f87ea4a // SDOT V10, V18, V7[2]
-	WORD $0x4f225612 // SHL V18, V16, $2 of 4-byte lanes
-	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1e4b // AND V11, V18, V29 of 4-byte lanes
-	WORD $0x4eb11d6b // ORR V11, V11, V17 of 4-byte lanes
-	WORD $0x4f8de968 // SDOT V8, V11, V13[2]
-	WORD $0x6f3c05ef // USHR V15, V15, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4e3d1e0b // AND V11, V16, V29 of 4-byte lanes
-	WORD $0x4eaf1d6b // ORR V11, V11, V15 of 4-byte lanes
-	WORD $0x4f82e965 // SDOT V5, V11, V2[2]
-	WORD $0x6f3e0610 // USHR V16, V16, $2 of 4-byte lanes
-	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1e0b // AND V11, V16, V29 of 4-byte lanes
-	WORD $0x4eae1d6b // ORR V11, V11, V14 of 4-byte lanes
-	WORD $0x4f8ce963 // SDOT V3, V11, V12[2]
-	FMOVQ 2528(R9), F11
-	FMOVQ 480(R9), F14
-	FMOVQ 992(R9), F16
-	WORD $0x4f24556f // SHL V15, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1df2 // AND V18, V15, V29 of 4-byte lanes
-	WORD $0x4eb11e52 // ORR V18, V18, V17 of 4-byte lanes
-	WORD $0x4fa7ea4a // SDOT V10, V18, V7[3]
-	WORD $0x4f225567 // SHL V7, V11, $2 of 4-byte lanes
-	WORD $0x4e3c1e12 // AND V18, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1cf1 // AND V17, V7, V29 of 4-byte lanes
-	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
-	WORD $0x4fadea28 // SDOT V8, V17, V13[3]
-	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
-	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
-	WORD $0x4fa2e9a5 // SDOT V5, V13, V2[3]
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1d62 // AND V2, V11, V29 of 4-byte lanes
-	WORD $0x4eb01c42 // ORR V2, V2, V16 of 4-byte lanes
-	WORD $0x4face843 // SDOT V3, V2, V12[3]
-	FMOVQ 3104(R9), F12
-	WORD $0x4f38558c // SHL V12, V12, $24 of 4-byte lanes
-	WORD $0x4f28058c // SSHR V12, V12, $24 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
+	FMOVQ 68(R3), F1
+	WORD $0x4f81e0e8 // SDOT V8, V7, V1[0]
+	FMOVQ 2400(R9), F7
+	FMOVQ 352(R9), F6
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
+	FMOVQ 864(R9), F10
+	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
+	WORD $0x4eaa1cc6 // ORR V6, V6, V10 of 4-byte lanes
+	WORD $0x4fa1e0c8 // SDOT V8, V6, V1[1]
+	FMOVQ 2464(R9), F6
+	FMOVQ 416(R9), F10
+	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
+	FMOVQ 928(R9), F9
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1cca // AND V10, V6, V29 of 4-byte lanes
+	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
+	WORD $0x4f81e948 // SDOT V8, V10, V1[2]
+	FMOVQ 2528(R9), F10
+	FMOVQ 480(R9), F9
+	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4fa3e8e5 // SDOT V5, V7, V3[3]
+	FMOVQ 992(R9), F3
+	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4fa1e8e8 // SDOT V8, V7, V1[3]
+	FMOVQ 3104(R9), F1
+	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVS 32(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVQ 3104(R9), F7
+	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
+	WORD $0x4f2804e7 // SSHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVS 32(R3), F2
 	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd82 // FMUL V2, V12, V2 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ 3104(R9), F2
-	WORD $0x4f305442 // SHL V2, V2, $16 of 4-byte lanes
-	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 3104(R9), F4
-	WORD $0x4f285484 // SHL V4, V4, $8 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVS 84(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc8a // FMUL V10, V4, V10 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 3104(R9), F10
-	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e20dd4a // FMUL V10, V10, V0 of 4-byte lanes
-	FMOVS 84(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e26dd06 // FMUL V6, V8, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVQ 3168(R9), F6
-	WORD $0x4f3854c6 // SHL V6, V6, $24 of 4-byte lanes
-	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 136(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 3168(R9), F8
-	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
-	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVS 136(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 3168(R9), F9
-	WORD $0x4f285529 // SHL V9, V9, $8 of 4-byte lanes
-	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 188(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 3168(R9), F5
-	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 188(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 2592(R9), F1
-	FMOVQ 1056(R9), F3
-	FMOVQ 1568(R9), F5
-	WORD $0x4f245429 // SHL V9, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d26 // AND V6, V9, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	FMOVQ 208(R3), F8
-	FMOVS 252(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
-	WORD $0x4f88e0c9 // SDOT V9, V6, V8[0]
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1caa // AND V10, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
-	WORD $0x4eaa1c84 // ORR V4, V4, V10 of 4-byte lanes
-	FMOVQ 260(R3), F10
-	FMOVS 304(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
-	WORD $0x4f8ae086 // SDOT V6, V4, V10[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	FMOVQ 312(R3), F3
-	FMOVS 356(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	FMOVQ 364(R3), F5
-	FMOVS 408(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	WORD $0x4f85e081 // SDOT V1, V4, V5[0]
-	FMOVQ 2656(R9), F4
-	FMOVQ 1120(R9), F12
-	FMOVQ 1632(R9), F16
-	WORD $0x4f24548b // SHL V11, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1d8d // AND V13, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1d6e // AND V14, V11, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4fa8e1c9 // SDOT V9, V14, V8[1]
-	WORD $0x4f22548e // SHL V14, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1e0d // AND V13, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1dcb // AND V11, V14, V29 of 4-byte lanes
-	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
-	WORD $0x4faae166 // SDOT V6, V11, V10[1]
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1c8b // AND V11, V4, V29 of 4-byte lanes
-	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
-	WORD $0x4fa3e162 // SDOT V2, V11, V3[1]
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1c8b // AND V11, V4, V29 of 4-byte lanes
-	WORD $0x4eb01d6b // ORR V11, V11, V16 of 4-byte lanes
-	WORD $0x4fa5e161 // SDOT V1, V11, V5[1]
-	FMOVQ 2720(R9), F11
-	FMOVQ 1184(R9), F16
-	FMOVQ 1696(R9), F4
-	WORD $0x4f24556c // SHL V12, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1e0d // AND V13, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1d8e // AND V14, V12, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4f88e9c9 // SDOT V9, V14, V8[2]
-	WORD $0x4f22556e // SHL V14, V11, $2 of 4-byte lanes
-	WORD $0x4e3c1c8d // AND V13, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1dcc // AND V12, V14, V29 of 4-byte lanes
-	WORD $0x4ead1d8c // ORR V12, V12, V13 of 4-byte lanes
-	WORD $0x4f8ae986 // SDOT V6, V12, V10[2]
-	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1d6c // AND V12, V11, V29 of 4-byte lanes
-	WORD $0x4eb01d8c // ORR V12, V12, V16 of 4-byte lanes
-	WORD $0x4f83e982 // SDOT V2, V12, V3[2]
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d6c // AND V12, V11, V29 of 4-byte lanes
-	WORD $0x4ea41d8c // ORR V12, V12, V4 of 4-byte lanes
-	WORD $0x4f85e981 // SDOT V1, V12, V5[2]
-	FMOVQ 2784(R9), F12
-	FMOVQ 1248(R9), F4
-	FMOVQ 1760(R9), F11
-	WORD $0x4f245590 // SHL V16, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1c8d // AND V13, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1e0e // AND V14, V16, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	WORD $0x4fa8e9c9 // SDOT V9, V14, V8[3]
-	WORD $0x4f225588 // SHL V8, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1d6e // AND V14, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d0d // AND V13, V8, V29 of 4-byte lanes
-	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
-	WORD $0x4faae9a6 // SDOT V6, V13, V10[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d8a // AND V10, V12, V29 of 4-byte lanes
-	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
-	WORD $0x4fa3e942 // SDOT V2, V10, V3[3]
-	WORD $0x6f3e058c // USHR V12, V12, $2 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d83 // AND V3, V12, V29 of 4-byte lanes
-	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x4fa5e861 // SDOT V1, V3, V5[3]
-	FMOVQ 2848(R9), F5
-	FMOVQ 1312(R9), F3
-	FMOVQ 1824(R9), F11
-	WORD $0x4f2454ac // SHL V12, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c6a // AND V10, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d84 // AND V4, V12, V29 of 4-byte lanes
-	WORD $0x4eaa1c84 // ORR V4, V4, V10 of 4-byte lanes
-	FMOVQ 224(R3), F10
-	FMOVS 256(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x4f25558c // SHL V12, V12, $5 of 4-byte lanes
-	WORD $0x4f8ae08c // SDOT V12, V4, V10[0]
-	WORD $0x4f2254a4 // SHL V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d6d // AND V13, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1c8e // AND V14, V4, V29 of 4-byte lanes
-	WORD $0x4ead1dce // ORR V14, V14, V13 of 4-byte lanes
-	FMOVQ 276(R3), F13
-	FMOVS 308(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x4f8de1c4 // SDOT V4, V14, V13[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cae // AND V14, V5, V29 of 4-byte lanes
-	WORD $0x4ea31dce // ORR V14, V14, V3 of 4-byte lanes
-	FMOVQ 328(R3), F3
-	FMOVS 360(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
-	WORD $0x4f83e1c8 // SDOT V8, V14, V3[0]
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1cae // AND V14, V5, V29 of 4-byte lanes
-	WORD $0x4eab1dce // ORR V14, V14, V11 of 4-byte lanes
-	FMOVQ 380(R3), F11
-	FMOVS 412(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x4f8be1c5 // SDOT V5, V14, V11[0]
-	FMOVQ 2912(R9), F14
-	FMOVQ 1376(R9), F16
-	FMOVQ 1888(R9), F17
-	WORD $0x4f2455d2 // SHL V18, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1e07 // AND V7, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1e4f // AND V15, V18, V29 of 4-byte lanes
-	WORD $0x4ea71def // ORR V15, V15, V7 of 4-byte lanes
-	WORD $0x4faae1ec // SDOT V12, V15, V10[1]
-	WORD $0x4f2255cf // SHL V15, V14, $2 of 4-byte lanes
-	WORD $0x4e3c1e27 // AND V7, V17, V28 of 4-byte lanes
-	WORD $0x4e3d1df2 // AND V18, V15, V29 of 4-byte lanes
-	WORD $0x4ea71e52 // ORR V18, V18, V7 of 4-byte lanes
-	WORD $0x4fade244 // SDOT V4, V18, V13[1]
-	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
-	WORD $0x4e3d1dd2 // AND V18, V14, V29 of 4-byte lanes
-	WORD $0x4eb01e52 // ORR V18, V18, V16 of 4-byte lanes
-	WORD $0x4fa3e248 // SDOT V8, V18, V3[1]
-	WORD $0x6f3e05ce // USHR V14, V14, $2 of 4-byte lanes
-	WORD $0x6f3c0631 // USHR V17, V17, $4 of 4-byte lanes
-	WORD $0x4e3c1e31 // AND V17, V17, V28 of 4-byte lanes
-	WORD $0x4e3d1dd2 // AND V18, V14, V29 of 4-byte lanes
-	WORD $0x4eb11e52 // ORR V18, V18, V17 of 4-byte lanes
-	WORD $0x4fabe245 // SDOT V5, V18, V11[1]
-	FMOVQ 2976(R9), F18
-	FMOVQ 1440(R9), F17
-	FMOVQ 1952(R9), F14
-	WORD $0x4f245650 // SHL V16, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e27 // AND V7, V17, V28 of 4-byte lanes
-	WORD $0x4e3d1e0f // AND V15, V16, V29 of 4-byte lanes
-	WORD $0x4ea71def // ORR V15, V15, V7 of 4-byte lanes
-	WORD $0x4f8ae9ec // SDOT V12, V15, V10[2]
-	WORD $0x4f22564f // SHL V15, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1dc7 // AND V7, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1df0 // AND V16, V15, V29 of 4-byte lanes
-	WORD $0x4ea71e10 // ORR V16, V16, V7 of 4-byte lanes
-	WORD $0x4f8dea04 // SDOT V4, V16, V13[2]
-	WORD $0x6f3c0631 // USHR V17, V17, $4 of 4-byte lanes
-	WORD $0x4e3c1e31 // AND V17, V17, V28 of 4-byte lanes
-	WORD $0x4e3d1e50 // AND V16, V18, V29 of 4-byte lanes
-	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
-	WORD $0x4f83ea08 // SDOT V8, V16, V3[2]
-	WORD $0x6f3e0652 // USHR V18, V18, $2 of 4-byte lanes
-	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1e50 // AND V16, V18, V29 of 4-byte lanes
-	WORD $0x4eae1e10 // ORR V16, V16, V14 of 4-byte lanes
-	WORD $0x4f8bea05 // SDOT V5, V16, V11[2]
-	FMOVQ 3040(R9), F16
-	FMOVQ 1504(R9), F14
-	FMOVQ 2016(R9), F18
-	WORD $0x4f245611 // SHL V17, V16, $4 of 4-byte lanes
-	WORD $0x4e3c1dc7 // AND V7, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1e2f // AND V15, V17, V29 of 4-byte lanes
-	WORD $0x4ea71def // ORR V15, V15, V7 of 4-byte lanes
-	WORD $0x4faae9ec // SDOT V12, V15, V10[3]
-	WORD $0x4f22560a // SHL V10, V16, $2 of 4-byte lanes
-	WORD $0x4e3c1e4f // AND V15, V18, V28 of 4-byte lanes
-	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
-	WORD $0x4eaf1ce7 // ORR V7, V7, V15 of 4-byte lanes
-	WORD $0x4fade8e4 // SDOT V4, V7, V13[3]
-	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x4e3d1e0d // AND V13, V16, V29 of 4-byte lanes
-	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
-	WORD $0x4fa3e9a8 // SDOT V8, V13, V3[3]
-	WORD $0x6f3e0610 // USHR V16, V16, $2 of 4-byte lanes
-	WORD $0x6f3c0652 // USHR V18, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x4e3d1e03 // AND V3, V16, V29 of 4-byte lanes
-	WORD $0x4eb21c63 // ORR V3, V3, V18 of 4-byte lanes
-	WORD $0x4fabe865 // SDOT V5, V3, V11[3]
-	FMOVQ 3232(R9), F11
-	WORD $0x4f38556b // SHL V11, V11, $24 of 4-byte lanes
-	WORD $0x4f28056b // SSHR V11, V11, $24 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
-	FMOVS 240(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd63 // FMUL V3, V11, V3 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 3232(R9), F3
-	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVS 240(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e29dd89 // FMUL V9, V12, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 3232(R9), F9
-	WORD $0x4f285529 // SHL V9, V9, $8 of 4-byte lanes
-	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 292(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd2c // FMUL V12, V9, V12 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2cdccc // FMUL V12, V6, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVQ 3232(R9), F12
-	WORD $0x4f28058c // SSHR V12, V12, $24 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
-	FMOVS 292(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dd86 // FMUL V6, V12, V6 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVQ 3296(R9), F6
-	WORD $0x4f3854c6 // SHL V6, V6, $24 of 4-byte lanes
-	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 344(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 3296(R9), F4
-	WORD $0x4f305484 // SHL V4, V4, $16 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVS 344(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e22dd02 // FMUL V2, V8, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 3296(R9), F2
 	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 396(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 3296(R9), F8
-	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
-	FMOVS 396(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	FMOVS 84(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 3104(R9), F5
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
+	FMOVS 84(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $256, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $1024, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1024, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F5
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	FMOVQ 2080(R9), F8
+	FMOVQ 32(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea01c84 // ORR V4, V4, V0 of 4-byte lanes
+	FMOVS 148(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 104(R3), F2
+	WORD $0x4f82e080 // SDOT V0, V4, V2[0]
+	FMOVQ 544(R9), F4
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	FMOVS 200(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	FMOVQ 156(R3), F8
+	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
+	FMOVQ 2144(R9), F7
+	FMOVQ 96(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4fa2e060 // SDOT V0, V3, V2[1]
+	FMOVQ 608(R9), F3
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ce1 // AND V1, V7, V29 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4fa8e024 // SDOT V4, V1, V8[1]
+	FMOVQ 2208(R9), F1
+	FMOVQ 160(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4f82e8e0 // SDOT V0, V7, V2[2]
+	FMOVQ 672(R9), F7
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4f88e864 // SDOT V4, V3, V8[2]
+	FMOVQ 2272(R9), F3
+	FMOVQ 224(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	WORD $0x4fa2e820 // SDOT V0, V1, V2[3]
+	FMOVQ 736(R9), F2
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4fa8e824 // SDOT V4, V1, V8[3]
+	FMOVQ 2336(R9), F8
+	FMOVQ 288(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	FMOVS 152(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
+	FMOVQ 120(R3), F3
+	WORD $0x4f83e041 // SDOT V1, V2, V3[0]
+	FMOVQ 800(R9), F2
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
+	FMOVS 204(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 172(R3), F8
+	WORD $0x4f88e0e2 // SDOT V2, V7, V8[0]
+	FMOVQ 2400(R9), F7
+	FMOVQ 352(R9), F10
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
+	FMOVQ 864(R9), F9
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1cea // AND V10, V7, V29 of 4-byte lanes
+	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
+	WORD $0x4fa8e142 // SDOT V2, V10, V8[1]
+	FMOVQ 2464(R9), F10
+	FMOVQ 416(R9), F9
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
+	FMOVQ 928(R9), F7
+	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	WORD $0x4f88e922 // SDOT V2, V9, V8[2]
+	FMOVQ 2528(R9), F9
+	FMOVQ 480(R9), F7
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
+	WORD $0x4fa3e941 // SDOT V1, V10, V3[3]
+	FMOVQ 992(R9), F3
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
+	WORD $0x4fa8e942 // SDOT V2, V10, V8[3]
+	FMOVQ 3168(R9), F8
+	WORD $0x4f385508 // SHL V8, V8, $24 of 4-byte lanes
+	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd08 // FMUL V8, V8, V5 of 4-byte lanes
+	FMOVS 136(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 3168(R9), F10
+	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
+	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e25dd4a // FMUL V10, V10, V5 of 4-byte lanes
+	FMOVS 136(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVQ 3168(R9), F0
+	WORD $0x4f285400 // SHL V0, V0, $8 of 4-byte lanes
+	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
+	FMOVS 188(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 3168(R9), F1
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	FMOVS 188(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1792, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel2:
+	MOVD $4, R13
+part2:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F1
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F2
+	FMOVQ 1056(R9), F5
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c80 // AND V0, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	FMOVS 252(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 208(R3), F4
+	WORD $0x4f84e005 // SDOT V5, V0, V4[0]
+	FMOVQ 1568(R9), F0
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4ea01d4a // ORR V10, V10, V0 of 4-byte lanes
+	FMOVS 304(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 260(R3), F2
+	WORD $0x4f82e140 // SDOT V0, V10, V2[0]
+	FMOVQ 2656(R9), F10
+	FMOVQ 1120(R9), F8
+	WORD $0x4f245543 // SHL V3, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1c69 // AND V9, V3, V29 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
+	FMOVQ 1632(R9), F9
+	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1d48 // AND V8, V10, V29 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
+	FMOVQ 2720(R9), F8
+	FMOVQ 1184(R9), F9
+	WORD $0x4f24550a // SHL V10, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1d43 // AND V3, V10, V29 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
+	FMOVQ 1696(R9), F3
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4f82e920 // SDOT V0, V9, V2[2]
+	FMOVQ 2784(R9), F9
+	FMOVQ 1248(R9), F3
+	WORD $0x4f245528 // SHL V8, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
+	WORD $0x4fa4e945 // SDOT V5, V10, V4[3]
+	FMOVQ 1760(R9), F4
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
+	WORD $0x4fa2e940 // SDOT V0, V10, V2[3]
+	FMOVQ 2848(R9), F2
+	FMOVQ 1312(R9), F10
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1c89 // AND V9, V4, V29 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	FMOVS 256(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
+	FMOVQ 224(R3), F4
+	WORD $0x4f84e12a // SDOT V10, V9, V4[0]
+	FMOVQ 1824(R9), F9
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	FMOVS 308(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
+	FMOVQ 276(R3), F2
+	WORD $0x4f82e069 // SDOT V9, V3, V2[0]
+	FMOVQ 2912(R9), F3
+	FMOVQ 1376(R9), F8
+	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa4e0ca // SDOT V10, V6, V4[1]
+	FMOVQ 1888(R9), F6
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fa2e109 // SDOT V9, V8, V2[1]
+	FMOVQ 2976(R9), F8
+	FMOVQ 1440(R9), F6
+	WORD $0x4f245503 // SHL V3, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4f84e8ea // SDOT V10, V7, V4[2]
+	FMOVQ 1952(R9), F7
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4f82e8c9 // SDOT V9, V6, V2[2]
+	FMOVQ 3040(R9), F6
+	FMOVQ 1504(R9), F7
+	WORD $0x4f2454c8 // SHL V8, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3d1d03 // AND V3, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fa4e86a // SDOT V10, V3, V4[3]
+	FMOVQ 2016(R9), F4
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4fa2e869 // SDOT V9, V3, V2[3]
+	FMOVQ 3232(R9), F2
+	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	FMOVS 240(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVQ 3232(R9), F3
+	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	FMOVS 240(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 3232(R9), F5
+	WORD $0x4f2854a5 // SHL V5, V5, $8 of 4-byte lanes
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	FMOVS 292(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 3232(R9), F10
+	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	FMOVS 292(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part2
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel2
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $2560, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel3:
+	MOVD $4, R13
+part3:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F10
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F9
+	FMOVQ 1056(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	FMOVS 356(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e001 // SDOT V1, V0, V5[0]
+	FMOVQ 1568(R9), F0
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	FMOVS 408(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 364(R3), F9
+	WORD $0x4f89e060 // SDOT V0, V3, V9[0]
+	FMOVQ 2656(R9), F3
+	FMOVQ 1120(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4fa5e081 // SDOT V1, V4, V5[1]
+	FMOVQ 1632(R9), F4
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4fa9e040 // SDOT V0, V2, V9[1]
+	FMOVQ 2720(R9), F2
+	FMOVQ 1184(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 1696(R9), F3
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f89e880 // SDOT V0, V4, V9[2]
+	FMOVQ 2784(R9), F4
+	FMOVQ 1248(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4fa5e841 // SDOT V1, V2, V5[3]
+	FMOVQ 1760(R9), F5
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4fa9e840 // SDOT V0, V2, V9[3]
+	FMOVQ 2848(R9), F9
+	FMOVQ 1312(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	FMOVS 360(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 328(R3), F4
+	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
+	FMOVQ 1824(R9), F5
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVS 412(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 380(R3), F9
+	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
+	FMOVQ 2912(R9), F3
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 1376(R9), F6
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4fa4e0e2 // SDOT V2, V7, V4[1]
+	FMOVQ 1888(R9), F7
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4fa9e0c5 // SDOT V5, V6, V9[1]
+	FMOVQ 2976(R9), F6
+	FMOVQ 1440(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4f84e862 // SDOT V2, V3, V4[2]
+	FMOVQ 1952(R9), F3
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4f89e8e5 // SDOT V5, V7, V9[2]
+	FMOVQ 3040(R9), F7
+	FMOVQ 1504(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4fa4e8c2 // SDOT V2, V6, V4[3]
+	FMOVQ 2016(R9), F4
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa9e8c5 // SDOT V5, V6, V9[3]
+	FMOVQ 3296(R9), F9
+	WORD $0x4f385529 // SHL V9, V9, $24 of 4-byte lanes
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
+	FMOVS 344(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVQ 3296(R9), F6
+	WORD $0x4f3054c6 // SHL V6, V6, $16 of 4-byte lanes
+	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
+	FMOVS 344(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 3296(R9), F1
+	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e2adc21 // FMUL V1, V1, V10 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ 3296(R9), F2
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $256, R12
+	SUBS $1, R13
+	BNE part3
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $1024, R12
+	SUBS $1, R8
+	BNE panel3
 	ADD $3360, R0
 	ADD $416, R3
 	SUBS $1, R5
@@ -1306,53 +1526,53 @@ TEXT ·vecQ4_1(SB), NOSPLIT, $0-48
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 64(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
 	FMOVQ 128(R9), F2
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4fa4e0c5 // SDOT V5, V6, V4[1]
+	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa3e045 // SDOT V5, V2, V3[1]
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
 	FMOVQ 192(R9), F2
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x4f85e8c4 // SDOT V4, V6, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4f83e845 // SDOT V5, V2, V3[2]
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
 	FMOVQ 256(R9), F2
 	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
-	WORD $0x4fa4e8c5 // SDOT V5, V6, V4[3]
+	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa3e845 // SDOT V5, V2, V3[3]
+	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
 	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVS 36(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -1361,17 +1581,17 @@ part:
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $0, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $320, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -1391,113 +1611,113 @@ TEXT ·vecQ5_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 128(R11), F26
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
+	FMOVQ 128(R11), F27
+	FMOVQ 0(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 96(R9), F1
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4f245403 // SHL V3, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
+	WORD $0x4f245402 // SHL V2, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9c42 // MUL V2, V2, V28
+	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	FMOVS 40(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
 	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4f82e064 // SDOT V4, V3, V2[0]
+	WORD $0x4f82e083 // SDOT V3, V4, V2[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	WORD $0x6f340404 // USHR V4, V0, $12 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e064 // SDOT V4, V3, V1[0]
-	FMOVQ 160(R9), F3
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4ea61ca6 // ORR V6, V5, V6 of 4-byte lanes
-	WORD $0x4fa2e0c4 // SDOT V4, V6, V2[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f300406 // USHR V6, V0, $16 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4ea61c66 // ORR V6, V3, V6 of 4-byte lanes
-	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
-	FMOVQ 224(R9), F6
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
-	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	WORD $0x4f82e8a4 // SDOT V4, V5, V2[2]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x6f2c0405 // USHR V5, V0, $20 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51cc5 // ORR V5, V6, V5 of 4-byte lanes
-	WORD $0x4f81e8a4 // SDOT V4, V5, V1[2]
-	FMOVQ 288(R9), F5
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4ea31cc3 // ORR V3, V6, V3 of 4-byte lanes
-	WORD $0x4fa2e864 // SDOT V4, V3, V2[3]
+	WORD $0x4f81e0a3 // SDOT V3, V5, V1[0]
+	FMOVQ 160(R9), F5
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4fa2e0e3 // SDOT V3, V7, V2[1]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f300407 // USHR V7, V0, $16 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4ebc9ce7 // MUL V7, V7, V28
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4fa1e0c3 // SDOT V3, V6, V1[1]
+	FMOVQ 224(R9), F6
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4ebc9ca5 // MUL V5, V5, V28
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x6f2c0404 // USHR V4, V0, $20 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4f81e8e3 // SDOT V3, V7, V1[2]
+	FMOVQ 288(R9), F7
+	WORD $0x6f380406 // USHR V6, V0, $8 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1ce4 // AND V4, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4ebb9c00 // MUL V0, V0, V27
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4ea01ca0 // ORR V0, V5, V0 of 4-byte lanes
-	WORD $0x4fa1e804 // SDOT V4, V0, V1[3]
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4ebc9c00 // MUL V0, V0, V28
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4fa1e843 // SDOT V3, V2, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVS 32(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 32(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $352, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -1517,100 +1737,100 @@ TEXT ·vecQ5_1(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F29
-	FMOVQ 96(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 128(R11), F26
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
+	FMOVQ 128(R11), F27
+	FMOVQ 0(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4f245445 // SHL V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4ebc9c84 // MUL V4, V4, V28
+	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
 	FMOVQ 0(R3), F4
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f84e0a6 // SDOT V6, V5, V4[0]
+	WORD $0x4f84e0c5 // SDOT V5, V6, V4[0]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f340445 // USHR V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	WORD $0x6f340446 // USHR V6, V2, $12 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e0a6 // SDOT V6, V5, V3[0]
-	FMOVQ 192(R9), F5
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4ea81ce8 // ORR V8, V7, V8 of 4-byte lanes
-	WORD $0x4fa4e106 // SDOT V6, V8, V4[1]
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4ea81ca8 // ORR V8, V5, V8 of 4-byte lanes
-	WORD $0x4fa3e106 // SDOT V6, V8, V3[1]
-	FMOVQ 256(R9), F8
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4ea71ca7 // ORR V7, V5, V7 of 4-byte lanes
-	WORD $0x4f84e8e6 // SDOT V6, V7, V4[2]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x6f2c0447 // USHR V7, V2, $20 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4ea71d07 // ORR V7, V8, V7 of 4-byte lanes
-	WORD $0x4f83e8e6 // SDOT V6, V7, V3[2]
-	FMOVQ 320(R9), F7
-	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4ea51d05 // ORR V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
+	WORD $0x4f83e0e5 // SDOT V5, V7, V3[0]
+	FMOVQ 192(R9), F7
+	WORD $0x4e3d1c46 // AND V6, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1ce8 // AND V8, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6f300449 // USHR V9, V2, $16 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4ebc9d29 // MUL V9, V9, V28
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1d28 // AND V8, V9, V27 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4fa3e105 // SDOT V5, V8, V3[1]
+	FMOVQ 256(R9), F8
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4ebc9ce7 // MUL V7, V7, V28
+	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6f2c0446 // USHR V6, V2, $20 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4ebc9cc6 // MUL V6, V6, V28
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
+	FMOVQ 320(R9), F9
+	WORD $0x6f380448 // USHR V8, V2, $8 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc9d08 // MUL V8, V8, V28
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4e3b1d07 // AND V7, V8, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4ebb9c42 // MUL V2, V2, V27
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4ea21ce2 // ORR V2, V7, V2 of 4-byte lanes
-	WORD $0x4fa3e846 // SDOT V6, V2, V3[3]
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc9c42 // MUL V2, V2, V28
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
 	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
 	FMOVS 36(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -1619,17 +1839,17 @@ part:
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $0, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $384, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -1652,20 +1872,22 @@ TEXT ·vecQ5_K(SB), NOSPLIT, $0-48
 	FMOVQ 16(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 32(R11), F26
-	FMOVQ 48(R11), F25
-	FMOVQ 64(R11), F24
+	FMOVQ 144(R11), F26
+	FMOVQ 160(R11), F25
+	FMOVQ 32(R11), F24
+	FMOVQ 48(R11), F23
+	FMOVQ 64(R11), F22
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -1673,630 +1895,699 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 768(R9), F2
-	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 256(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	FMOVQ 0(R3), F5
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f85e0c4 // SDOT V4, V6, V5[0]
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	FMOVQ 52(R3), F2
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 832(R9), F6
-	PRFM 2560(R12), PLDL1KEEP
+	FMOVQ 0(R3), F6
+	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 52(R3), F3
+	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	FMOVQ 832(R9), F5
 	FMOVQ 320(R9), F7
-	WORD $0x4f2454e8 // SHL V8, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
-	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1cea // AND V10, V7, V28 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa2e143 // SDOT V3, V10, V2[1]
-	PRFM 2816(R12), PLDL1KEEP
-	FMOVQ 896(R9), F10
-	PRFM 3072(R12), PLDL1KEEP
-	FMOVQ 384(R9), F6
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1d49 // AND V9, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f85e904 // SDOT V4, V8, V5[2]
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
-	PRFM 3328(R12), PLDL1KEEP
-	FMOVQ 960(R9), F8
-	PRFM 3584(R12), PLDL1KEEP
-	FMOVQ 448(R9), F10
-	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa5e8e4 // SDOT V4, V7, V5[3]
-	WORD $0x4f23554a // SHL V10, V10, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
-	PRFM 3840(R12), PLDL1KEEP
-	FMOVQ 1024(R9), F2
-	PRFM 4096(R12), PLDL1KEEP
-	FMOVQ 512(R9), F5
-	WORD $0x4f2454a8 // SHL V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1c4a // AND V10, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4eaa1ce7 // ORR V7, V7, V10 of 4-byte lanes
-	FMOVQ 16(R3), F10
-	WORD $0x4f8ae0e4 // SDOT V4, V7, V10[0]
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	FMOVQ 68(R3), F2
-	WORD $0x4f82e0e3 // SDOT V3, V7, V2[0]
-	FMOVQ 1088(R9), F7
-	FMOVQ 576(R9), F5
-	WORD $0x4f2454a8 // SHL V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4faae0c4 // SDOT V4, V6, V10[1]
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa2e0c3 // SDOT V3, V6, V2[1]
-	FMOVQ 1152(R9), F6
-	FMOVQ 640(R9), F7
-	WORD $0x4f2454e5 // SHL V5, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f8ae904 // SDOT V4, V8, V10[2]
-	WORD $0x4f2354e7 // SHL V7, V7, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
-	FMOVQ 1216(R9), F8
-	FMOVQ 704(R9), F6
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4faae8a4 // SDOT V4, V5, V10[3]
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cca // AND V10, V6, V28 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa2e943 // SDOT V3, V10, V2[3]
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F10
-	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
-	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 32(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 36(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f380546 // USHR V6, V10, $8 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 84(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 88(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 1280(R9), F4
-	FMOVQ 256(R9), F6
-	WORD $0x4f2254c3 // SHL V3, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	FMOVQ 104(R3), F5
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f85e103 // SDOT V3, V8, V5[0]
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	FMOVQ 156(R3), F4
-	VEOR V6.B16, V6.B16, V6.B16
-	WORD $0x4f84e106 // SDOT V6, V8, V4[0]
-	FMOVQ 1344(R9), F8
-	FMOVQ 320(R9), F9
-	WORD $0x4f225527 // SHL V7, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1d0b // AND V11, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1cec // AND V12, V7, V28 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x4fa5e183 // SDOT V3, V12, V5[1]
-	WORD $0x4f215529 // SHL V9, V9, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d2c // AND V12, V9, V28 of 4-byte lanes
-	WORD $0x4ea81d8c // ORR V12, V12, V8 of 4-byte lanes
-	WORD $0x4fa4e186 // SDOT V6, V12, V4[1]
-	FMOVQ 1408(R9), F12
-	FMOVQ 384(R9), F8
-	WORD $0x4f225509 // SHL V9, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1d8b // AND V11, V12, V27 of 4-byte lanes
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
-	WORD $0x4f85e8e3 // SDOT V3, V7, V5[2]
-	WORD $0x4f215508 // SHL V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4eac1ce7 // ORR V7, V7, V12 of 4-byte lanes
-	WORD $0x4f84e8e6 // SDOT V6, V7, V4[2]
-	FMOVQ 1472(R9), F7
-	FMOVQ 448(R9), F12
-	WORD $0x4f225588 // SHL V8, V12, $2 of 4-byte lanes
-	WORD $0x4e3b1ceb // AND V11, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4fa5e923 // SDOT V3, V9, V5[3]
-	WORD $0x4f21558c // SHL V12, V12, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
-	FMOVQ 1536(R9), F4
-	FMOVQ 512(R9), F5
-	WORD $0x4f2254a7 // SHL V7, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c8c // AND V12, V4, V27 of 4-byte lanes
+	WORD $0x4f2454e7 // SHL V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ca8 // AND V8, V5, V27 of 4-byte lanes
 	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4eac1d29 // ORR V9, V9, V12 of 4-byte lanes
-	FMOVQ 120(R3), F12
-	WORD $0x4f8ce123 // SDOT V3, V9, V12[0]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	FMOVQ 172(R3), F4
-	WORD $0x4f84e126 // SDOT V6, V9, V4[0]
-	FMOVQ 1600(R9), F9
-	FMOVQ 576(R9), F5
-	WORD $0x4f2254a7 // SHL V7, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1d2b // AND V11, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4eab1d08 // ORR V8, V8, V11 of 4-byte lanes
-	WORD $0x4face103 // SDOT V3, V8, V12[1]
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa6e124 // SDOT V4, V9, V6[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa3e122 // SDOT V2, V9, V3[1]
+	FMOVQ 896(R9), F9
+	FMOVQ 384(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
 	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa4e106 // SDOT V6, V8, V4[1]
-	FMOVQ 1664(R9), F8
-	FMOVQ 640(R9), F9
-	WORD $0x4f225525 // SHL V5, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1d0b // AND V11, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
-	WORD $0x4f8ce8e3 // SDOT V3, V7, V12[2]
-	WORD $0x4f215529 // SHL V9, V9, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
+	FMOVQ 960(R9), F8
+	FMOVQ 448(R9), F9
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
 	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4f84e8e6 // SDOT V6, V7, V4[2]
-	FMOVQ 1728(R9), F7
-	FMOVQ 704(R9), F8
-	WORD $0x4f225509 // SHL V9, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1ceb // AND V11, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x4face8a3 // SDOT V3, V5, V12[3]
-	WORD $0x4f215508 // SHL V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
-	WORD $0x4ea71d8c // ORR V12, V12, V7 of 4-byte lanes
-	WORD $0x4fa4e986 // SDOT V6, V12, V4[3]
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x6f30054c // USHR V12, V10, $16 of 4-byte lanes
-	WORD $0x4e3a1d8c // AND V12, V12, V26 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
-	FMOVS 136(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 140(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd87 // FMUL V7, V12, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	WORD $0x6f280447 // USHR V7, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x6f28054c // USHR V12, V10, $24 of 4-byte lanes
-	WORD $0x4e3a1d8c // AND V12, V12, V26 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
-	FMOVS 188(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 192(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd83 // FMUL V3, V12, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 1792(R9), F3
-	FMOVQ 256(R9), F12
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d87 // AND V7, V12, V28 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	FMOVQ 208(R3), F6
-	VEOR V4.B16, V4.B16, V4.B16
-	WORD $0x4f86e0e4 // SDOT V4, V7, V6[0]
-	WORD $0x6f3f058c // USHR V12, V12, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d87 // AND V7, V12, V28 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	FMOVQ 260(R3), F3
-	VEOR V12.B16, V12.B16, V12.B16
-	WORD $0x4f83e0ec // SDOT V12, V7, V3[0]
-	FMOVQ 1856(R9), F7
-	FMOVQ 320(R9), F8
-	WORD $0x4e3b1ce5 // AND V5, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa6e164 // SDOT V4, V11, V6[1]
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
-	WORD $0x4fa3e16c // SDOT V12, V11, V3[1]
-	FMOVQ 1920(R9), F11
-	FMOVQ 384(R9), F7
-	WORD $0x4e3b1d68 // AND V8, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4f86e8a4 // SDOT V4, V5, V6[2]
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x4f83e8ac // SDOT V12, V5, V3[2]
-	FMOVQ 1984(R9), F5
-	FMOVQ 448(R9), F11
-	WORD $0x4e3b1ca7 // AND V7, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d68 // AND V8, V11, V28 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4fa6e904 // SDOT V4, V8, V6[3]
-	WORD $0x6f3f056b // USHR V11, V11, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4fa3e8cc // SDOT V12, V6, V3[3]
-	FMOVQ 2048(R9), F3
-	FMOVQ 512(R9), F6
-	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	FMOVQ 224(R3), F5
-	WORD $0x4f85e164 // SDOT V4, V11, V5[0]
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
-	FMOVQ 276(R3), F3
-	WORD $0x4f83e16c // SDOT V12, V11, V3[0]
-	FMOVQ 2112(R9), F11
-	FMOVQ 576(R9), F6
-	WORD $0x4e3b1d68 // AND V8, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4fa5e0e4 // SDOT V4, V7, V5[1]
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
-	WORD $0x4fa3e0ec // SDOT V12, V7, V3[1]
-	FMOVQ 2176(R9), F7
-	FMOVQ 640(R9), F11
-	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d68 // AND V8, V11, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4f85e904 // SDOT V4, V8, V5[2]
-	WORD $0x6f3f056b // USHR V11, V11, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d68 // AND V8, V11, V28 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f83e90c // SDOT V12, V8, V3[2]
-	FMOVQ 2240(R9), F8
-	FMOVQ 704(R9), F7
-	WORD $0x4e3b1d0b // AND V11, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
-	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
-	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4fa3e8ac // SDOT V12, V5, V3[3]
-	FMOVQ 192(R9), F3
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e381c68 // AND V8, V3, V24 of 4-byte lanes
-	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x6f3e0548 // USHR V8, V10, $2 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391d06 // AND V6, V8, V25 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 240(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 244(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f360445 // USHR V5, V2, $10 of 4-byte lanes
-	WORD $0x6f380466 // USHR V6, V3, $8 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x6f360546 // USHR V6, V10, $10 of 4-byte lanes
-	WORD $0x6f340465 // USHR V5, V3, $12 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
 	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 292(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e25dd85 // FMUL V5, V12, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 296(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 2304(R9), F5
-	FMOVQ 256(R9), F7
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
-	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d86 // AND V6, V12, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	FMOVQ 312(R3), F4
-	VEOR V12.B16, V12.B16, V12.B16
-	WORD $0x4f84e0cc // SDOT V12, V6, V4[0]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	FMOVQ 364(R3), F5
-	VEOR V7.B16, V7.B16, V7.B16
-	WORD $0x4f85e0c7 // SDOT V7, V6, V5[0]
-	FMOVQ 2368(R9), F6
-	FMOVQ 320(R9), F8
-	WORD $0x6f3e050b // USHR V11, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d6d // AND V13, V11, V28 of 4-byte lanes
-	WORD $0x4ea91dad // ORR V13, V13, V9 of 4-byte lanes
-	WORD $0x4fa4e1ac // SDOT V12, V13, V4[1]
+	WORD $0x4fa6e8e4 // SDOT V4, V7, V6[3]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d0d // AND V13, V8, V28 of 4-byte lanes
-	WORD $0x4ea61dad // ORR V13, V13, V6 of 4-byte lanes
-	WORD $0x4fa5e1a7 // SDOT V7, V13, V5[1]
-	FMOVQ 2432(R9), F13
-	FMOVQ 384(R9), F6
-	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1da9 // AND V9, V13, V27 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
-	WORD $0x4f84e96c // SDOT V12, V11, V4[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c05ad // USHR V13, V13, $4 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
-	WORD $0x4f85e967 // SDOT V7, V11, V5[2]
-	FMOVQ 2496(R9), F11
-	FMOVQ 448(R9), F13
-	WORD $0x6f3e05a6 // USHR V6, V13, $2 of 4-byte lanes
-	WORD $0x4e3b1d69 // AND V9, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa4e90c // SDOT V12, V8, V4[3]
-	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1da4 // AND V4, V13, V28 of 4-byte lanes
-	WORD $0x4eab1c84 // ORR V4, V4, V11 of 4-byte lanes
-	WORD $0x4fa5e887 // SDOT V7, V4, V5[3]
-	FMOVQ 2560(R9), F5
-	FMOVQ 512(R9), F4
-	WORD $0x6f3e048b // USHR V11, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1cad // AND V13, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d68 // AND V8, V11, V28 of 4-byte lanes
-	WORD $0x4ead1d08 // ORR V8, V8, V13 of 4-byte lanes
-	FMOVQ 328(R3), F13
-	WORD $0x4f8de10c // SDOT V12, V8, V13[0]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	FMOVQ 380(R3), F5
-	WORD $0x4f85e107 // SDOT V7, V8, V5[0]
-	FMOVQ 2624(R9), F8
-	FMOVQ 576(R9), F4
-	WORD $0x6f3e048b // USHR V11, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fade0cc // SDOT V12, V6, V13[1]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
 	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa5e0c7 // SDOT V7, V6, V5[1]
-	FMOVQ 2688(R9), F6
-	FMOVQ 640(R9), F8
-	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c8b // AND V11, V4, V28 of 4-byte lanes
-	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
-	WORD $0x4f8de96c // SDOT V12, V11, V13[2]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4f85e967 // SDOT V7, V11, V5[2]
-	FMOVQ 2752(R9), F11
-	FMOVQ 704(R9), F6
-	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1d69 // AND V9, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	WORD $0x4fade88c // SDOT V12, V4, V13[3]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1ccd // AND V13, V6, V28 of 4-byte lanes
-	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
-	WORD $0x4fa5e9a7 // SDOT V7, V13, V5[3]
-	WORD $0x6f2e0445 // USHR V5, V2, $18 of 4-byte lanes
-	WORD $0x6f30046d // USHR V13, V3, $16 of 4-byte lanes
-	WORD $0x4e381dad // AND V13, V13, V24 of 4-byte lanes
-	WORD $0x4e391cab // AND V11, V5, V25 of 4-byte lanes
-	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
-	WORD $0x6f2e054d // USHR V13, V10, $18 of 4-byte lanes
-	WORD $0x6f2c0465 // USHR V5, V3, $20 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391da6 // AND V6, V13, V25 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e21dd6b // FMUL V11, V11, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVS 344(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e25dd85 // FMUL V5, V12, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 348(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x6f280465 // USHR V5, V3, $24 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6f26054a // USHR V10, V10, $26 of 4-byte lanes
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391d45 // AND V5, V10, V25 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
-	FMOVS 396(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
+	FMOVQ 1024(R9), F3
+	FMOVQ 512(R9), F6
+	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	FMOVQ 68(R3), F3
+	WORD $0x4f83e122 // SDOT V2, V9, V3[0]
+	FMOVQ 1088(R9), F9
+	FMOVQ 576(R9), F6
+	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4fa8e0a4 // SDOT V4, V5, V8[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa3e0a2 // SDOT V2, V5, V3[1]
+	FMOVQ 1152(R9), F5
+	FMOVQ 640(R9), F9
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4f88e8e4 // SDOT V4, V7, V8[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d27 // AND V7, V9, V26 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
+	FMOVQ 1216(R9), F7
+	FMOVQ 704(R9), F5
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4fa8e8c4 // SDOT V4, V6, V8[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4fa3e902 // SDOT V2, V8, V3[3]
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F8
+	WORD $0x4e381c67 // AND V7, V3, V24 of 4-byte lanes
+	WORD $0x4e381d05 // AND V5, V8, V24 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 400(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 32(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 36(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVS 84(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 88(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
-	ADD $64, R12
+	ADD $192, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $0, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $768, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $768, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F8
+	WORD $0x0e612900 // XTN V0, V8, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
+	FMOVQ 1280(R9), F2
+	FMOVQ 256(R9), F1
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 104(R3), F5
+	WORD $0x4f85e0c3 // SDOT V3, V6, V5[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 156(R3), F1
+	WORD $0x4f81e0c2 // SDOT V2, V6, V1[0]
+	FMOVQ 1344(R9), F6
+	FMOVQ 320(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	WORD $0x4fa5e123 // SDOT V3, V9, V5[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x4fa1e122 // SDOT V2, V9, V1[1]
+	FMOVQ 1408(R9), F9
+	FMOVQ 384(R9), F6
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4f85e8e3 // SDOT V3, V7, V5[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4f81e8e2 // SDOT V2, V7, V1[2]
+	FMOVQ 1472(R9), F7
+	FMOVQ 448(R9), F9
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4fa1e8a2 // SDOT V2, V5, V1[3]
+	FMOVQ 1536(R9), F1
+	FMOVQ 512(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	FMOVQ 120(R3), F7
+	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	FMOVQ 172(R3), F1
+	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
+	FMOVQ 1600(R9), F9
+	FMOVQ 576(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa7e0c3 // SDOT V3, V6, V7[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
+	FMOVQ 1664(R9), F6
+	FMOVQ 640(R9), F9
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f87e883 // SDOT V3, V4, V7[2]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4f81e882 // SDOT V2, V4, V1[2]
+	FMOVQ 1728(R9), F4
+	FMOVQ 704(R9), F6
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa7e8a3 // SDOT V3, V5, V7[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
+	FMOVQ 64(R9), F1
+	FMOVQ 128(R9), F7
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6f3004e6 // USHR V6, V7, $16 of 4-byte lanes
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 140(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	FMOVS 188(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 192(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1536, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel2:
+	MOVD $4, R13
+part2:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128e8 // XTN V8, V7, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 1792(R9), F2
+	FMOVQ 256(R9), F0
+	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 208(R3), F6
+	WORD $0x4f86e0a1 // SDOT V1, V5, V6[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 260(R3), F0
+	WORD $0x4f80e0a2 // SDOT V2, V5, V0[0]
+	FMOVQ 1856(R9), F5
+	FMOVQ 320(R9), F3
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	WORD $0x4fa6e121 // SDOT V1, V9, V6[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa0e122 // SDOT V2, V9, V0[1]
+	FMOVQ 1920(R9), F9
+	FMOVQ 384(R9), F5
+	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f86e881 // SDOT V1, V4, V6[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4f80e882 // SDOT V2, V4, V0[2]
+	FMOVQ 1984(R9), F4
+	FMOVQ 448(R9), F9
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa6e861 // SDOT V1, V3, V6[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa0e8c2 // SDOT V2, V6, V0[3]
+	FMOVQ 2048(R9), F0
+	FMOVQ 512(R9), F6
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	FMOVQ 224(R3), F4
+	WORD $0x4f84e121 // SDOT V1, V9, V4[0]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	FMOVQ 276(R3), F0
+	WORD $0x4f80e122 // SDOT V2, V9, V0[0]
+	FMOVQ 2112(R9), F9
+	FMOVQ 576(R9), F6
+	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa4e0a1 // SDOT V1, V5, V4[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa0e0a2 // SDOT V2, V5, V0[1]
+	FMOVQ 2176(R9), F5
+	FMOVQ 640(R9), F9
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	WORD $0x4f84e861 // SDOT V1, V3, V4[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d23 // AND V3, V9, V26 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
+	FMOVQ 2240(R9), F3
+	FMOVQ 704(R9), F5
+	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x4fa4e8c1 // SDOT V1, V6, V4[3]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa0e882 // SDOT V2, V4, V0[3]
+	FMOVQ 64(R9), F0
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
+	WORD $0x4e361c66 // AND V6, V3, V22 of 4-byte lanes
+	WORD $0x4e371ca9 // AND V9, V5, V23 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
+	WORD $0x4e371cca // AND V10, V6, V23 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e28dd29 // FMUL V9, V9, V8 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVS 240(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 244(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
+	WORD $0x6f380465 // USHR V5, V3, $8 of 4-byte lanes
+	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
+	WORD $0x4e371c0a // AND V10, V0, V23 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371c85 // AND V5, V4, V23 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	FMOVS 292(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 296(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part2
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel2
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $2304, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel3:
+	MOVD $4, R13
+part3:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F5
+	WORD $0x0e6128a7 // XTN V7, V5, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
+	FMOVQ 2304(R9), F2
+	FMOVQ 256(R9), F8
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3b1c4a // AND V10, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
+	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 312(R3), F4
+	WORD $0x4f84e06a // SDOT V10, V3, V4[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d03 // AND V3, V8, V26 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 364(R3), F8
+	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
+	FMOVQ 2368(R9), F3
+	FMOVQ 320(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c09 // AND V9, V0, V28 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	WORD $0x4fa4e12a // SDOT V10, V9, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c09 // AND V9, V0, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa8e122 // SDOT V2, V9, V8[1]
+	FMOVQ 2432(R9), F9
+	FMOVQ 384(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4f84e82a // SDOT V10, V1, V4[2]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
+	WORD $0x4f88e822 // SDOT V2, V1, V8[2]
+	FMOVQ 2496(R9), F1
+	FMOVQ 448(R9), F9
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4fa4e80a // SDOT V10, V0, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	FMOVQ 2560(R9), F8
+	FMOVQ 512(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	FMOVQ 328(R3), F1
+	WORD $0x4f81e12a // SDOT V10, V9, V1[0]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	FMOVQ 380(R3), F8
+	WORD $0x4f88e122 // SDOT V2, V9, V8[0]
+	FMOVQ 2624(R9), F9
+	FMOVQ 576(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4fa1e06a // SDOT V10, V3, V1[1]
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
+	WORD $0x4e3a1c83 // AND V3, V4, V26 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
+	FMOVQ 2688(R9), F3
+	FMOVQ 640(R9), F9
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x4f81e80a // SDOT V10, V0, V1[2]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1d20 // AND V0, V9, V26 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4f88e802 // SDOT V2, V0, V8[2]
+	FMOVQ 2752(R9), F0
+	FMOVQ 704(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4fa1e88a // SDOT V10, V4, V1[3]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F1
+	FMOVQ 192(R9), F0
+	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
+	WORD $0x6f300404 // USHR V4, V0, $16 of 4-byte lanes
+	WORD $0x4e361c84 // AND V4, V4, V22 of 4-byte lanes
+	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	WORD $0x6f2e0424 // USHR V4, V1, $18 of 4-byte lanes
+	WORD $0x6f2c0403 // USHR V3, V0, $20 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371c86 // AND V6, V4, V23 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e25dcc6 // FMUL V6, V6, V5 of 4-byte lanes
+	FMOVS 344(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 348(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
+	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
+	WORD $0x4e371d06 // AND V6, V8, V23 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x6f260421 // USHR V1, V1, $26 of 4-byte lanes
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
+	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	FMOVS 396(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
+	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 400(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part3
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel3
 	ADD $2816, R0
 	ADD $416, R3
 	SUBS $1, R5
@@ -2316,77 +2607,77 @@ TEXT ·vecIQ4_NL(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 144(R11), F29
+	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
-	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+part0:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4e0103a1 // TBL V1, V29, V1
-	FMOVQ 0(R3), F2
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
+	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
-	PRFM 1792(R12), PLDL1KEEP
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 96(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 160(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 224(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVS 32(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	FMOVQ.P F30, 16(R7)
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $288, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -2406,439 +2697,520 @@ TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 144(R11), F29
+	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 48(R11), F27
 	FMOVQ 64(R11), F26
-	FMOVQ 160(R11), F25
+	FMOVQ 192(R11), F25
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
-	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+part0:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	PRFM 1792(R12), PLDL1KEEP
 	FMOVQ 128(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e0303a3 // TBL V3, V29, V3
-	FMOVQ 0(R3), F4
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f84e065 // SDOT V5, V3, V4[0]
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203a2 // TBL V2, V29, V2
+	WORD $0x4e0203c2 // TBL V2, V30, V2
 	FMOVQ 16(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
-	PRFM 2048(R12), PLDL1KEEP
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
 	FMOVQ 192(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603a6 // TBL V6, V29, V6
-	WORD $0x4fa4e0c5 // SDOT V5, V6, V4[1]
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4fa5e0c4 // SDOT V4, V6, V5[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203a2 // TBL V2, V29, V2
-	WORD $0x4fa3e045 // SDOT V5, V2, V3[1]
-	PRFM 2304(R12), PLDL1KEEP
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
 	FMOVQ 256(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603a6 // TBL V6, V29, V6
-	WORD $0x4f84e8c5 // SDOT V5, V6, V4[2]
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4f85e8c4 // SDOT V4, V6, V5[2]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203a2 // TBL V2, V29, V2
-	WORD $0x4f83e845 // SDOT V5, V2, V3[2]
-	PRFM 2560(R12), PLDL1KEEP
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
 	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4e0603a6 // TBL V6, V29, V6
-	WORD $0x4fa4e8c5 // SDOT V5, V6, V4[3]
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203a2 // TBL V2, V29, V2
-	WORD $0x4fa3e845 // SDOT V5, V2, V3[3]
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
 	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
-	PRFM 2816(R12), PLDL1KEEP
 	FMOVQ 64(R9), F2
-	WORD $0x4e3a1c44 // AND V4, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
 	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	PRFM 3072(R12), PLDL1KEEP
-	FMOVQ 384(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e0503a5 // TBL V5, V29, V5
-	FMOVQ 52(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 68(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	PRFM 3328(R12), PLDL1KEEP
-	FMOVQ 448(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	PRFM 3584(R12), PLDL1KEEP
-	FMOVQ 512(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 576(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f320405 // USHR V5, V0, $14 of 4-byte lanes
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVS 32(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 384(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ 52(R3), F3
+	WORD $0x4f83e086 // SDOT V6, V4, V3[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 68(R3), F4
+	WORD $0x4f84e0a6 // SDOT V6, V5, V4[0]
+	FMOVQ 448(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa3e0e6 // SDOT V6, V7, V3[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e0a6 // SDOT V6, V5, V4[1]
+	FMOVQ 512(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4f83e8e6 // SDOT V6, V7, V3[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f84e8a6 // SDOT V6, V5, V4[2]
+	FMOVQ 576(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa3e8e6 // SDOT V6, V7, V3[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
+	WORD $0x6f320400 // USHR V0, V0, $14 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
 	FMOVS 84(R3), F4
 	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 640(R9), F4
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e0303a3 // TBL V3, V29, V3
-	FMOVQ 104(R3), F6
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 120(R3), F3
-	WORD $0x4f83e085 // SDOT V5, V4, V3[0]
-	FMOVQ 704(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e5 // SDOT V5, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e085 // SDOT V5, V4, V3[1]
-	FMOVQ 768(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e5 // SDOT V5, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f83e885 // SDOT V5, V4, V3[2]
-	FMOVQ 832(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e5 // SDOT V5, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
-	WORD $0x6f300403 // USHR V3, V0, $16 of 4-byte lanes
-	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 136(R3), F4
-	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 896(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e0503a5 // TBL V5, V29, V5
-	FMOVQ 156(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 172(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	FMOVQ 960(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	FMOVQ 1024(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 1088(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f2e0405 // USHR V5, V0, $18 of 4-byte lanes
-	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 188(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 1152(R9), F4
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e0303a3 // TBL V3, V29, V3
-	FMOVQ 208(R3), F6
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 224(R3), F3
-	WORD $0x4f83e085 // SDOT V5, V4, V3[0]
-	FMOVQ 1216(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e5 // SDOT V5, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e085 // SDOT V5, V4, V3[1]
-	FMOVQ 1280(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e5 // SDOT V5, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f83e885 // SDOT V5, V4, V3[2]
-	FMOVQ 1344(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e5 // SDOT V5, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
-	WORD $0x6f2c0403 // USHR V3, V0, $20 of 4-byte lanes
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 240(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 1408(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e0503a5 // TBL V5, V29, V5
-	FMOVQ 260(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 276(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	FMOVQ 1472(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	FMOVQ 1536(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 1600(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f2a0405 // USHR V5, V0, $22 of 4-byte lanes
-	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 292(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 1664(R9), F4
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e0303a3 // TBL V3, V29, V3
-	FMOVQ 312(R3), F6
-	VEOR V5.B16, V5.B16, V5.B16
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 328(R3), F3
-	WORD $0x4f83e085 // SDOT V5, V4, V3[0]
-	FMOVQ 1728(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e5 // SDOT V5, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e085 // SDOT V5, V4, V3[1]
-	FMOVQ 1792(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e5 // SDOT V5, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f83e885 // SDOT V5, V4, V3[2]
-	FMOVQ 1856(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e5 // SDOT V5, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
-	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
-	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	FMOVS 344(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 1920(R9), F4
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e0503a5 // TBL V5, V29, V5
-	FMOVQ 364(R3), F6
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	FMOVQ 380(R3), F5
-	WORD $0x4f85e083 // SDOT V3, V4, V5[0]
-	FMOVQ 1984(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e083 // SDOT V3, V4, V5[1]
-	FMOVQ 2048(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4f86e8e3 // SDOT V3, V7, V6[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f85e883 // SDOT V3, V4, V5[2]
-	FMOVQ 2112(R9), F4
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e0703a7 // TBL V7, V29, V7
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6eb984a5 // SUB V5, V5, V25 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	FMOVS 396(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ.P F30, 16(R7)
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $0, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $512, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F4
+	WORD $0x0e612886 // XTN V6, V4, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	FMOVQ 640(R9), F1
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 104(R3), F5
+	WORD $0x4f85e040 // SDOT V0, V2, V5[0]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ 120(R3), F2
+	WORD $0x4f82e020 // SDOT V0, V1, V2[0]
+	FMOVQ 704(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa5e060 // SDOT V0, V3, V5[1]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa2e020 // SDOT V0, V1, V2[1]
+	FMOVQ 768(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f85e860 // SDOT V0, V3, V5[2]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4f82e820 // SDOT V0, V1, V2[2]
+	FMOVQ 832(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa5e860 // SDOT V0, V3, V5[3]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa2e820 // SDOT V0, V1, V2[3]
+	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
+	FMOVQ 64(R9), F1
+	WORD $0x6f380425 // USHR V5, V1, $8 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc63 // FMUL V3, V3, V6 of 4-byte lanes
+	FMOVS 136(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 896(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 156(R3), F2
+	WORD $0x4f82e003 // SDOT V3, V0, V2[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 172(R3), F0
+	WORD $0x4f80e0a3 // SDOT V3, V5, V0[0]
+	FMOVQ 960(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa2e0e3 // SDOT V3, V7, V2[1]
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e0a3 // SDOT V3, V5, V0[1]
+	FMOVQ 1024(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4f82e8e3 // SDOT V3, V7, V2[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f80e8a3 // SDOT V3, V5, V0[2]
+	FMOVQ 1088(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa2e8e3 // SDOT V3, V7, V2[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e8a3 // SDOT V3, V5, V0[3]
+	WORD $0x6f2e0484 // USHR V4, V4, $18 of 4-byte lanes
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVS 188(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1280, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel2:
+	MOVD $4, R13
+part2:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F0
+	WORD $0x0e612803 // XTN V3, V0, V0 of 4-byte lanes
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ 1152(R9), F6
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 208(R3), F5
+	WORD $0x4f85e024 // SDOT V4, V1, V5[0]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	FMOVQ 224(R3), F1
+	WORD $0x4f81e0c4 // SDOT V4, V6, V1[0]
+	FMOVQ 1216(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa5e044 // SDOT V4, V2, V5[1]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
+	FMOVQ 1280(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4f85e844 // SDOT V4, V2, V5[2]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4f81e8c4 // SDOT V4, V6, V1[2]
+	FMOVQ 1344(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa5e844 // SDOT V4, V2, V5[3]
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	WORD $0x4fa1e8c4 // SDOT V4, V6, V1[3]
+	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
+	FMOVQ 64(R9), F6
+	WORD $0x6f3004c5 // USHR V5, V6, $16 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc42 // FMUL V2, V2, V3 of 4-byte lanes
+	FMOVS 240(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 1408(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 260(R3), F1
+	WORD $0x4f81e082 // SDOT V2, V4, V1[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 276(R3), F4
+	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
+	FMOVQ 1472(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa1e0e2 // SDOT V2, V7, V1[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e0a2 // SDOT V2, V5, V4[1]
+	FMOVQ 1536(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4f81e8e2 // SDOT V2, V7, V1[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f84e8a2 // SDOT V2, V5, V4[2]
+	FMOVQ 1600(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa4e8a2 // SDOT V2, V5, V4[3]
+	WORD $0x6f2a0400 // USHR V0, V0, $22 of 4-byte lanes
+	WORD $0x6f2c04c6 // USHR V6, V6, $20 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
+	FMOVS 292(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part2
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel2
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1792, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel3:
+	MOVD $4, R13
+part3:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 0(R9), F4
+	WORD $0x0e612882 // XTN V2, V4, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	FMOVQ 1664(R9), F3
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4e0603c6 // TBL V6, V30, V6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 312(R3), F5
+	WORD $0x4f85e0c0 // SDOT V0, V6, V5[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ 328(R3), F6
+	WORD $0x4f86e060 // SDOT V0, V3, V6[0]
+	FMOVQ 1728(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa5e020 // SDOT V0, V1, V5[1]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa6e060 // SDOT V0, V3, V6[1]
+	FMOVQ 1792(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4f85e820 // SDOT V0, V1, V5[2]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f86e860 // SDOT V0, V3, V6[2]
+	FMOVQ 1856(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa5e820 // SDOT V0, V1, V5[3]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa6e860 // SDOT V0, V3, V6[3]
+	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
+	FMOVQ 64(R9), F3
+	WORD $0x6f280465 // USHR V5, V3, $24 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1cc1 // AND V1, V6, V27 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc21 // FMUL V1, V1, V2 of 4-byte lanes
+	FMOVS 344(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e25d7bd // FADD V29, V29, V5 of 4-byte lanes
+	FMOVQ 1920(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 364(R3), F6
+	WORD $0x4f86e001 // SDOT V1, V0, V6[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ 380(R3), F0
+	WORD $0x4f80e0a1 // SDOT V1, V5, V0[0]
+	FMOVQ 1984(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa6e0e1 // SDOT V1, V7, V6[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e0a1 // SDOT V1, V5, V0[1]
+	FMOVQ 2048(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4f86e8e1 // SDOT V1, V7, V6[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4f80e8a1 // SDOT V1, V5, V0[2]
+	FMOVQ 2112(R9), F5
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e0703c7 // TBL V7, V30, V7
+	WORD $0x4fa6e8e1 // SDOT V1, V7, V6[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa0e8a1 // SDOT V1, V5, V0[3]
+	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
+	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	FMOVS 396(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $128, R12
+	SUBS $1, R13
+	BNE part3
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $512, R12
+	SUBS $1, R8
+	BNE panel3
 	ADD $2176, R0
 	ADD $416, R3
 	SUBS $1, R5
@@ -2858,88 +3230,88 @@ TEXT ·vecMXFP4(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 176(R11), F29
+	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
-	FMOVQ (R7), F30
-	PRFM 1536(R12), PLDL1KEEP
+part0:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 16(R9), F0
 	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4e0103a1 // TBL V1, V29, V1
-	FMOVQ 0(R3), F2
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4f82e023 // SDOT V3, V1, V2[0]
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVS 40(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
+	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ 16(R3), F1
-	WORD $0x4f81e003 // SDOT V3, V0, V1[0]
-	PRFM 1792(R12), PLDL1KEEP
+	WORD $0x4f81e002 // SDOT V2, V0, V1[0]
 	FMOVQ 80(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa2e083 // SDOT V3, V4, V2[1]
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4fa1e003 // SDOT V3, V0, V1[1]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4fa1e002 // SDOT V2, V0, V1[1]
 	FMOVQ 144(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4f82e883 // SDOT V3, V4, V2[2]
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4f81e803 // SDOT V3, V0, V1[2]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4f81e802 // SDOT V2, V0, V1[2]
 	FMOVQ 208(R9), F0
 	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x4e0403a4 // TBL V4, V29, V4
-	WORD $0x4fa2e883 // SDOT V3, V4, V2[3]
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e0003a0 // TBL V0, V29, V0
-	WORD $0x4fa1e803 // SDOT V3, V0, V1[3]
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	WORD $0x4fa1e802 // SDOT V2, V0, V1[3]
 	FMOVS (R10), F1
 	WORD $0x2f08a421 // UXTL V1, V1, V0
 	WORD $0x2f10a421 // UXTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f3f0420 // USHR V0, V1, $1 of 4-byte lanes
-	WORD $0x4ebb8402 // ADD V2, V0, V27 of 4-byte lanes
-	WORD $0x4f375442 // SHL V2, V2, $23 of 4-byte lanes
+	WORD $0x4ebb8403 // ADD V3, V0, V27 of 4-byte lanes
+	WORD $0x4f375463 // SHL V3, V3, $23 of 4-byte lanes
 	WORD $0x6ea08420 // SUB V0, V1, V0 of 4-byte lanes
 	WORD $0x4ebb8400 // ADD V0, V0, V27 of 4-byte lanes
 	WORD $0x4f375400 // SHL V0, V0, $23 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ.P F30, 16(R7)
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVS 32(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d7bd // FADD V29, V29, V3 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $4, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $16, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $272, R0
 	ADD $52, R3
 	SUBS $1, R5
@@ -2959,310 +3331,335 @@ TEXT ·vecTQ2_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 192(R11), F29
+	FMOVQ 224(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
+part0:
 	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	PRFM 1536(R12), PLDL1KEEP
 	FMOVQ 32(R9), F1
 	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	FMOVQ 0(R3), F3
-	FMOVS 40(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
+	FMOVS 40(R3), F3
+	VDUP V3.S[0], V3.S4
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 52(R3), F5
-	FMOVS 92(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f85e046 // SDOT V6, V2, V5[0]
+	FMOVS 92(R3), F5
+	VDUP V5.S[0], V5.S4
+	FMOVQ 52(R3), F6
+	WORD $0x4f86e045 // SDOT V5, V2, V6[0]
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 104(R3), F7
-	FMOVS 144(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f87e048 // SDOT V8, V2, V7[0]
+	FMOVS 144(R3), F7
+	VDUP V7.S[0], V7.S4
+	FMOVQ 104(R3), F8
+	WORD $0x4f88e047 // SDOT V7, V2, V8[0]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 156(R3), F2
-	FMOVS 196(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f82e029 // SDOT V9, V1, V2[0]
-	PRFM 1792(R12), PLDL1KEEP
+	FMOVS 196(R3), F2
+	VDUP V2.S[0], V2.S4
+	FMOVQ 156(R3), F9
+	WORD $0x4f89e022 // SDOT V2, V1, V9[0]
 	FMOVQ 96(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa3e144 // SDOT V4, V10, V3[1]
+	WORD $0x4fa4e143 // SDOT V3, V10, V4[1]
 	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa5e146 // SDOT V6, V10, V5[1]
+	WORD $0x4fa6e145 // SDOT V5, V10, V6[1]
 	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa7e148 // SDOT V8, V10, V7[1]
+	WORD $0x4fa8e147 // SDOT V7, V10, V8[1]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa2e029 // SDOT V9, V1, V2[1]
-	PRFM 2048(R12), PLDL1KEEP
+	WORD $0x4fa9e022 // SDOT V2, V1, V9[1]
 	FMOVQ 160(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4f83e944 // SDOT V4, V10, V3[2]
+	WORD $0x4f84e943 // SDOT V3, V10, V4[2]
 	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f85e946 // SDOT V6, V10, V5[2]
+	WORD $0x4f86e945 // SDOT V5, V10, V6[2]
 	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f87e948 // SDOT V8, V10, V7[2]
+	WORD $0x4f88e947 // SDOT V7, V10, V8[2]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4f82e829 // SDOT V9, V1, V2[2]
-	PRFM 2304(R12), PLDL1KEEP
+	WORD $0x4f89e822 // SDOT V2, V1, V9[2]
 	FMOVQ 224(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa3e944 // SDOT V4, V10, V3[3]
-	WORD $0x6f3e0423 // USHR V3, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4fa5e866 // SDOT V6, V3, V5[3]
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4fa7e8a8 // SDOT V8, V5, V7[3]
+	WORD $0x4fa4e943 // SDOT V3, V10, V4[3]
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4fa6e885 // SDOT V5, V4, V6[3]
+	WORD $0x6f3c0426 // USHR V6, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa8e8c7 // SDOT V7, V6, V8[3]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa2e829 // SDOT V9, V1, V2[3]
-	PRFM 2560(R12), PLDL1KEEP
-	FMOVQ 288(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	FMOVQ 16(R3), F7
-	WORD $0x4f87e024 // SDOT V4, V1, V7[0]
-	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
+	WORD $0x4fa9e822 // SDOT V2, V1, V9[3]
+	FMOVQ 288(R9), F9
+	WORD $0x4e3d1d21 // AND V1, V9, V29 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
+	WORD $0x6f3e0521 // USHR V1, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 68(R3), F5
-	WORD $0x4f85e026 // SDOT V6, V1, V5[0]
-	WORD $0x6f3c0441 // USHR V1, V2, $4 of 4-byte lanes
+	FMOVQ 68(R3), F6
+	WORD $0x4f86e025 // SDOT V5, V1, V6[0]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 120(R3), F3
-	WORD $0x4f83e028 // SDOT V8, V1, V3[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 120(R3), F4
+	WORD $0x4f84e027 // SDOT V7, V1, V4[0]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
 	FMOVQ 172(R3), F1
-	WORD $0x4f81e049 // SDOT V9, V2, V1[0]
-	FMOVQ 352(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa7e144 // SDOT V4, V10, V7[1]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
+	FMOVQ 352(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4fa8e143 // SDOT V3, V10, V8[1]
+	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa5e146 // SDOT V6, V10, V5[1]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4fa6e145 // SDOT V5, V10, V6[1]
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa3e148 // SDOT V8, V10, V3[1]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa1e049 // SDOT V9, V2, V1[1]
-	FMOVQ 416(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4f87e944 // SDOT V4, V10, V7[2]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4fa4e147 // SDOT V7, V10, V4[1]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa1e122 // SDOT V2, V9, V1[1]
+	FMOVQ 416(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4f88e943 // SDOT V3, V10, V8[2]
+	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f85e946 // SDOT V6, V10, V5[2]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4f86e945 // SDOT V5, V10, V6[2]
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f83e948 // SDOT V8, V10, V3[2]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4f81e849 // SDOT V9, V2, V1[2]
-	FMOVQ 480(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa7e944 // SDOT V4, V10, V7[3]
-	WORD $0x6f3e0447 // USHR V7, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x4fa5e8e6 // SDOT V6, V7, V5[3]
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4fa3e8a8 // SDOT V8, V5, V3[3]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa1e849 // SDOT V9, V2, V1[3]
+	WORD $0x4f84e947 // SDOT V7, V10, V4[2]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4f81e922 // SDOT V2, V9, V1[2]
+	FMOVQ 480(R9), F9
+	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
+	WORD $0x4fa8e943 // SDOT V3, V10, V8[3]
+	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e905 // SDOT V5, V8, V6[3]
+	WORD $0x6f3c0526 // USHR V6, V9, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa4e8c7 // SDOT V7, V6, V4[3]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
 	FMOVS 32(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 84(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 136(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 188(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 544(R9), F1
-	WORD $0x4e3d1c29 // AND V9, V1, V29 of 4-byte lanes
-	FMOVQ 208(R3), F8
-	FMOVS 248(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f88e126 // SDOT V6, V9, V8[0]
-	WORD $0x6f3e0429 // USHR V9, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 260(R3), F4
-	FMOVS 300(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f84e122 // SDOT V2, V9, V4[0]
-	WORD $0x6f3c0429 // USHR V9, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 312(R3), F3
-	FMOVS 352(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f83e125 // SDOT V5, V9, V3[0]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 364(R3), F9
-	FMOVS 404(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f89e027 // SDOT V7, V1, V9[0]
-	FMOVQ 608(R9), F1
-	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa8e146 // SDOT V6, V10, V8[1]
-	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa4e142 // SDOT V2, V10, V4[1]
-	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa9e027 // SDOT V7, V1, V9[1]
-	FMOVQ 672(R9), F1
-	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4f88e946 // SDOT V6, V10, V8[2]
-	WORD $0x6f3e042a // USHR V10, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f84e942 // SDOT V2, V10, V4[2]
-	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f83e945 // SDOT V5, V10, V3[2]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4f89e827 // SDOT V7, V1, V9[2]
-	FMOVQ 736(R9), F1
-	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
-	WORD $0x4fa8e946 // SDOT V6, V10, V8[3]
-	WORD $0x6f3e0428 // USHR V8, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4fa4e902 // SDOT V2, V8, V4[3]
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4fa3e885 // SDOT V5, V4, V3[3]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4fa9e827 // SDOT V7, V1, V9[3]
-	FMOVQ 800(R9), F9
-	WORD $0x4e3d1d21 // AND V1, V9, V29 of 4-byte lanes
-	FMOVQ 224(R3), F3
-	WORD $0x4f83e026 // SDOT V6, V1, V3[0]
-	WORD $0x6f3e0521 // USHR V1, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 276(R3), F4
-	WORD $0x4f84e022 // SDOT V2, V1, V4[0]
-	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 328(R3), F8
-	WORD $0x4f88e025 // SDOT V5, V1, V8[0]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 380(R3), F1
-	WORD $0x4f81e127 // SDOT V7, V9, V1[0]
-	FMOVQ 864(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4fa3e146 // SDOT V6, V10, V3[1]
-	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa4e142 // SDOT V2, V10, V4[1]
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa8e145 // SDOT V5, V10, V8[1]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4fa1e127 // SDOT V7, V9, V1[1]
-	FMOVQ 928(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4f83e946 // SDOT V6, V10, V3[2]
-	WORD $0x6f3e052a // USHR V10, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f84e942 // SDOT V2, V10, V4[2]
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f88e945 // SDOT V5, V10, V8[2]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4f81e927 // SDOT V7, V9, V1[2]
-	FMOVQ 992(R9), F9
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4fa3e946 // SDOT V6, V10, V3[3]
-	WORD $0x6f3e0523 // USHR V3, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4fa4e862 // SDOT V2, V3, V4[3]
-	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4fa8e885 // SDOT V5, V4, V8[3]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4fa1e927 // SDOT V7, V9, V1[3]
-	FMOVS 240(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 292(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 344(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 396(R3), F1
+	FMOVS 136(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 188(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $512, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F1
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	FMOVQ 544(R9), F2
+	WORD $0x4e3d1c40 // AND V0, V2, V29 of 4-byte lanes
+	FMOVS 248(R3), F7
+	VDUP V7.S[0], V7.S4
+	FMOVQ 208(R3), F5
+	WORD $0x4f85e007 // SDOT V7, V0, V5[0]
+	WORD $0x6f3e0440 // USHR V0, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	FMOVS 300(R3), F3
+	VDUP V3.S[0], V3.S4
+	FMOVQ 260(R3), F9
+	WORD $0x4f89e003 // SDOT V3, V0, V9[0]
+	WORD $0x6f3c0440 // USHR V0, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	FMOVS 352(R3), F4
+	VDUP V4.S[0], V4.S4
+	FMOVQ 312(R3), F6
+	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVS 404(R3), F0
+	VDUP V0.S[0], V0.S4
+	FMOVQ 364(R3), F8
+	WORD $0x4f88e040 // SDOT V0, V2, V8[0]
+	FMOVQ 608(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4fa5e147 // SDOT V7, V10, V5[1]
+	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
+	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa6e144 // SDOT V4, V10, V6[1]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4fa8e040 // SDOT V0, V2, V8[1]
+	FMOVQ 672(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4f85e947 // SDOT V7, V10, V5[2]
+	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
+	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f86e944 // SDOT V4, V10, V6[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4f88e840 // SDOT V0, V2, V8[2]
+	FMOVQ 736(R9), F2
+	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
+	WORD $0x4fa5e947 // SDOT V7, V10, V5[3]
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4fa9e8a3 // SDOT V3, V5, V9[3]
+	WORD $0x6f3c0449 // USHR V9, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa6e924 // SDOT V4, V9, V6[3]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4fa8e840 // SDOT V0, V2, V8[3]
+	FMOVQ 800(R9), F8
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	FMOVQ 224(R3), F6
+	WORD $0x4f86e047 // SDOT V7, V2, V6[0]
+	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 276(R3), F9
+	WORD $0x4f89e043 // SDOT V3, V2, V9[0]
+	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 328(R3), F5
+	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	FMOVQ 380(R3), F2
+	WORD $0x4f82e100 // SDOT V0, V8, V2[0]
+	FMOVQ 864(R9), F8
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e147 // SDOT V7, V10, V6[1]
+	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
+	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
+	FMOVQ 928(R9), F8
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4f86e947 // SDOT V7, V10, V6[2]
+	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
+	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4f85e944 // SDOT V4, V10, V5[2]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4f82e900 // SDOT V0, V8, V2[2]
+	FMOVQ 992(R9), F8
+	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
+	WORD $0x4fa6e947 // SDOT V7, V10, V6[3]
+	WORD $0x6f3e0506 // USHR V6, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4fa9e8c3 // SDOT V3, V6, V9[3]
+	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4fa5e924 // SDOT V4, V9, V5[3]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4fa2e900 // SDOT V0, V8, V2[3]
+	FMOVS 240(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 292(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 344(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 396(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
 	ADD $1056, R0
 	ADD $416, R3
 	SUBS $1, R5
@@ -3282,218 +3679,108 @@ TEXT ·vecQ2_0(SB), NOSPLIT, $0-48
 	MOVD x+32(FP), R3
 	MOVD blocks+40(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 224(R11), F27
-	FMOVQ 240(R11), F26
+	FMOVQ 224(R11), F28
+	FMOVQ 240(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
-	MOVD R0, R12
+	ADD $0, R0, R12
 	MOVD R4, R7
 	MOVD R2, R8
-panel:
+panel0:
 	MOVD $4, R13
-part:
-	FMOVQ (R7), F30
+part0:
+	FMOVQ (R7), F29
+	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	PRFM 1536(R12), PLDL1KEEP
 	FMOVQ 32(R9), F1
-	WORD $0x4f2c5422 // SHL V2, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f265483 // SHL V3, V4, $6 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	FMOVS 40(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
-	WORD $0x6f380422 // USHR V2, V1, $8 of 4-byte lanes
-	WORD $0x4f2c5445 // SHL V5, V2, $12 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	FMOVS 40(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f83e044 // SDOT V4, V2, V3[0]
+	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f2654c2 // SHL V2, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa4e0a3 // SDOT V3, V5, V4[1]
-	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
-	WORD $0x4f2c54a6 // SHL V6, V5, $12 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4f265445 // SHL V5, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f84e8c3 // SDOT V3, V6, V4[2]
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4f2c5426 // SHL V6, V1, $12 of 4-byte lanes
+	WORD $0x4fa3e044 // SDOT V4, V2, V3[1]
+	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4f265441 // SHL V1, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c26 // AND V6, V1, V27 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4fa4e8c3 // SDOT V3, V6, V4[3]
-	PRFM 1792(R12), PLDL1KEEP
-	FMOVQ 96(R9), F4
-	WORD $0x4f2c5486 // SHL V6, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc1 // AND V1, V6, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4f265422 // SHL V2, V1, $6 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4e3b1c46 // AND V6, V2, V27 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
-	FMOVQ 16(R3), F1
-	WORD $0x4f81e0c3 // SDOT V3, V6, V1[0]
-	WORD $0x6f380486 // USHR V6, V4, $8 of 4-byte lanes
-	WORD $0x4f2c54c2 // SHL V2, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f2654a6 // SHL V6, V5, $6 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4e3b1cc2 // AND V2, V6, V27 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4fa1e043 // SDOT V3, V2, V1[1]
-	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
-	WORD $0x4f2c5445 // SHL V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4f2654c2 // SHL V2, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f81e8a3 // SDOT V3, V5, V1[2]
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4f2c5485 // SHL V5, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4f2654c4 // SHL V4, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa1e8a3 // SDOT V3, V5, V1[3]
-	FMOVS 32(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x4f2c5423 // SHL V3, V1, $12 of 4-byte lanes
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4f2654c5 // SHL V5, V6, $6 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	FMOVQ 52(R3), F6
-	FMOVS 92(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f380423 // USHR V3, V1, $8 of 4-byte lanes
-	WORD $0x4f2c5464 // SHL V4, V3, $12 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f265443 // SHL V3, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa6e085 // SDOT V5, V4, V6[1]
-	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
-	WORD $0x4f2c5482 // SHL V2, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4f265464 // SHL V4, V3, $6 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f86e845 // SDOT V5, V2, V6[2]
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4f2c5422 // SHL V2, V1, $12 of 4-byte lanes
+	WORD $0x4fa3e824 // SDOT V4, V1, V3[3]
+	FMOVQ 96(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	FMOVQ 16(R3), F2
+	WORD $0x4e1e0042 // TBL V2, V2, V30
+	WORD $0x4f82e024 // SDOT V4, V1, V2[0]
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4f265461 // SHL V1, V3, $6 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4fa6e845 // SDOT V5, V2, V6[3]
-	FMOVQ 224(R9), F6
-	WORD $0x4f2c54c2 // SHL V2, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4f265423 // SHL V3, V1, $6 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	FMOVQ 68(R3), F1
-	WORD $0x4f81e045 // SDOT V5, V2, V1[0]
-	WORD $0x6f3804c2 // USHR V2, V6, $8 of 4-byte lanes
-	WORD $0x4f2c5443 // SHL V3, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4f265482 // SHL V2, V4, $6 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4fa1e065 // SDOT V5, V3, V1[1]
-	WORD $0x6f3004c3 // USHR V3, V6, $16 of 4-byte lanes
-	WORD $0x4f2c5464 // SHL V4, V3, $12 of 4-byte lanes
+	WORD $0x4fa2e024 // SDOT V4, V1, V2[1]
+	WORD $0x6f3c0461 // USHR V1, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4f82e824 // SDOT V4, V1, V2[2]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f265443 // SHL V3, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4f81e885 // SDOT V5, V4, V1[2]
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4f2c54c4 // SHL V4, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4f265446 // SHL V6, V2, $6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa1e885 // SDOT V5, V4, V1[3]
-	FMOVS 84(R3), F1
+	WORD $0x4fa2e864 // SDOT V4, V3, V2[3]
+	FMOVS 32(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 160(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	FMOVQ 52(R3), F3
+	WORD $0x4e1e0063 // TBL V3, V3, V30
+	FMOVS 92(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ.P F30, 16(R7)
+	WORD $0x4f83e081 // SDOT V1, V4, V3[0]
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e081 // SDOT V1, V4, V3[1]
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f83e881 // SDOT V1, V4, V3[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
+	FMOVQ 224(R9), F3
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	FMOVQ 68(R3), F4
+	WORD $0x4e1e0084 // TBL V4, V4, V30
+	WORD $0x4f84e041 // SDOT V1, V2, V4[0]
+	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa4e041 // SDOT V1, V2, V4[1]
+	WORD $0x6f3c0462 // USHR V2, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f84e841 // SDOT V1, V2, V4[2]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e861 // SDOT V1, V3, V4[3]
+	FMOVS 84(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
-	ADD $64, R12
+	ADD $128, R12
 	SUBS $1, R13
-	BNE part
+	BNE part0
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
 	SUB $32, R10
 	ADD R1, R12
-	SUB $256, R12
+	SUB $512, R12
 	SUBS $1, R8
-	BNE panel
+	BNE panel0
 	ADD $288, R0
 	ADD $104, R3
 	SUBS $1, R5
@@ -3730,164 +4017,182 @@ part:
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVQ F4, 0(R4)
 	FMOVQ F5, 0(R7)
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f380464 // USHR V4, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F5, 64(R4)
-	FMOVQ F4, 64(R7)
-	FMOVQ 768(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1024(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1536(R3)
-	FMOVQ 832(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1088(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1600(R3)
-	FMOVQ 896(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1152(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1664(R3)
-	FMOVQ 960(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1216(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1728(R3)
-	FMOVQ 1024(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1280(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1792(R3)
-	FMOVQ 1088(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1344(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1856(R3)
-	FMOVQ 1152(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1408(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1920(R3)
-	FMOVQ 1216(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1472(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1984(R3)
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVQ F1, 64(R4)
+	FMOVQ F0, 64(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1024(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1536(R3)
+	FMOVQ 832(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1088(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1600(R3)
+	FMOVQ 896(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1152(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1664(R3)
+	FMOVQ 960(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1216(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1728(R3)
+	FMOVQ 1024(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1280(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1792(R3)
+	FMOVQ 1088(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1344(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1856(R3)
+	FMOVQ 1152(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1408(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1920(R3)
+	FMOVQ 1216(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1472(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F2
 	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVQ F4, 128(R4)
-	FMOVQ F5, 128(R7)
-	WORD $0x6f280445 // USHR V5, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f280464 // USHR V4, V3, $24 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F5, 192(R4)
-	FMOVQ F4, 192(R7)
-	FMOVQ 1280(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2048(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2560(R3)
-	FMOVQ 1344(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2112(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	FMOVQ 1408(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2176(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2688(R3)
-	FMOVQ 1472(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2240(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2752(R3)
-	FMOVQ 1536(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2304(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2816(R3)
-	FMOVQ 1600(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2368(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2880(R3)
-	FMOVQ 1664(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2432(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2944(R3)
-	FMOVQ 1728(R9), F4
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2496(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3008(R3)
+	FMOVQ F5, 128(R4)
+	FMOVQ F4, 128(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	FMOVQ F1, 192(R4)
+	FMOVQ F0, 192(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 1280(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2048(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2560(R3)
+	FMOVQ 1344(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2112(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2624(R3)
+	FMOVQ 1408(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2688(R3)
+	FMOVQ 1472(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2240(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	FMOVQ 1536(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2816(R3)
+	FMOVQ 1600(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2368(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2880(R3)
+	FMOVQ 1664(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2432(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2944(R3)
+	FMOVQ 1728(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2496(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3008(R3)
+	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F3
 	FMOVQ 192(R9), F4
 	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
 	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
@@ -3904,116 +4209,126 @@ part:
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	FMOVQ F7, 256(R4)
 	FMOVQ F8, 256(R7)
-	WORD $0x6f360448 // USHR V8, V2, $10 of 4-byte lanes
-	WORD $0x6f380487 // USHR V7, V4, $8 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d05 // AND V5, V8, V26 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x6f360467 // USHR V7, V3, $10 of 4-byte lanes
-	WORD $0x6f340488 // USHR V8, V4, $12 of 4-byte lanes
+	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
+	WORD $0x6f380488 // USHR V8, V4, $8 of 4-byte lanes
 	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1ce6 // AND V6, V7, V26 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e3a1c47 // AND V7, V2, V26 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVQ F1, 320(R4)
+	FMOVQ F0, 320(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 1792(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3072(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3584(R3)
+	FMOVQ 1856(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3136(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3648(R3)
+	FMOVQ 1920(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3200(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3712(R3)
+	FMOVQ 1984(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3264(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3776(R3)
+	FMOVQ 2048(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3328(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3840(R3)
+	FMOVQ 2112(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3392(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3904(R3)
+	FMOVQ 2176(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3456(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 3968(R3)
+	FMOVQ 2240(R9), F8
+	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
+	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
+	FMOVQ F7, 3520(R3)
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
+	FMOVQ F8, 4032(R3)
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F7
+	FMOVQ 192(R9), F4
+	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
+	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
+	WORD $0x6f2c0483 // USHR V3, V4, $20 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVQ F5, 320(R4)
-	FMOVQ F6, 320(R7)
-	FMOVQ 1792(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3072(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3584(R3)
-	FMOVQ 1856(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3136(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3648(R3)
-	FMOVQ 1920(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3200(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3712(R3)
-	FMOVQ 1984(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3264(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3776(R3)
-	FMOVQ 2048(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3328(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3840(R3)
-	FMOVQ 2112(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3392(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3904(R3)
-	FMOVQ 2176(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3456(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 3968(R3)
-	FMOVQ 2240(R9), F6
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3520(R3)
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 4032(R3)
-	WORD $0x6f2e0446 // USHR V6, V2, $18 of 4-byte lanes
-	WORD $0x6f300485 // USHR V5, V4, $16 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1cc8 // AND V8, V6, V26 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x6f2e0465 // USHR V5, V3, $18 of 4-byte lanes
-	WORD $0x6f2c0486 // USHR V6, V4, $20 of 4-byte lanes
+	FMOVQ F5, 384(R4)
+	FMOVQ F6, 384(R7)
+	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
 	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1ca7 // AND V7, V5, V26 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVQ F8, 384(R4)
-	FMOVQ F7, 384(R7)
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x6f280487 // USHR V7, V4, $24 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x4e3a1d05 // AND V5, V8, V26 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
 	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
 	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1c67 // AND V7, V3, V26 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	WORD $0x4e3a1ce6 // AND V6, V7, V26 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -4054,228 +4369,124 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 2080(R9), F1
 	FMOVQ 32(R9), F2
-	FMOVQ 544(R9), F3
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c86 // AND V6, V4, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 0(R3)
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1cc4 // AND V4, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 512(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
+	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1024(R3)
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	FMOVQ F4, 0(R3)
+	FMOVQ 544(R9), F4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 512(R3)
+	FMOVQ 2144(R9), F2
+	FMOVQ 96(R9), F4
+	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 64(R3)
+	FMOVQ 608(R9), F3
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
+	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1536(R3)
-	FMOVQ 2144(R9), F4
-	FMOVQ 96(R9), F3
-	FMOVQ 608(R9), F1
+	FMOVQ F4, 576(R3)
+	FMOVQ 2208(R9), F4
+	FMOVQ 160(R9), F3
 	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c46 // AND V6, V2, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 64(R3)
-	WORD $0x4f225486 // SHL V6, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1cc2 // AND V2, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 576(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1088(R3)
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 128(R3)
+	FMOVQ 672(R9), F1
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1600(R3)
-	FMOVQ 2208(R9), F2
-	FMOVQ 160(R9), F1
-	FMOVQ 672(R9), F4
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c66 // AND V6, V3, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 128(R3)
-	WORD $0x4f225446 // SHL V6, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1cc3 // AND V3, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 640(R3)
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1152(R3)
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1664(R3)
 	FMOVQ 2272(R9), F3
-	FMOVQ 224(R9), F4
-	FMOVQ 736(R9), F2
-	WORD $0x4f245461 // SHL V1, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c26 // AND V6, V1, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 192(R3)
-	WORD $0x4f225466 // SHL V6, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1cc1 // AND V1, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 704(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1216(R3)
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1728(R3)
-	FMOVQ 2336(R9), F1
-	FMOVQ 288(R9), F2
-	FMOVQ 800(R9), F3
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c86 // AND V6, V4, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 256(R3)
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1cc4 // AND V4, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 768(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1280(R3)
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 1792(R3)
-	FMOVQ 2400(R9), F4
-	FMOVQ 352(R9), F3
-	FMOVQ 864(R9), F1
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c46 // AND V6, V2, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 320(R3)
-	WORD $0x4f225486 // SHL V6, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1cc2 // AND V2, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 832(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1344(R3)
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1856(R3)
-	FMOVQ 2464(R9), F2
-	FMOVQ 416(R9), F1
-	FMOVQ 928(R9), F4
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c66 // AND V6, V3, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 384(R3)
-	WORD $0x4f225446 // SHL V6, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1cc3 // AND V3, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 896(R3)
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1408(R3)
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1920(R3)
-	FMOVQ 2528(R9), F3
-	FMOVQ 480(R9), F4
-	FMOVQ 992(R9), F2
-	WORD $0x4f245461 // SHL V1, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c26 // AND V6, V1, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 448(R3)
-	WORD $0x4f225466 // SHL V6, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1cc1 // AND V1, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 960(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1472(R3)
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	FMOVQ F2, 192(R3)
+	FMOVQ 736(R9), F2
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1984(R3)
+	FMOVQ F1, 704(R3)
+	FMOVQ 2336(R9), F1
+	FMOVQ 288(R9), F2
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 256(R3)
+	FMOVQ 800(R9), F4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 768(R3)
+	FMOVQ 2400(R9), F2
+	FMOVQ 352(R9), F4
+	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 320(R3)
+	FMOVQ 864(R9), F3
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 832(R3)
+	FMOVQ 2464(R9), F4
+	FMOVQ 416(R9), F3
+	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 384(R3)
+	FMOVQ 928(R9), F1
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 896(R3)
+	FMOVQ 2528(R9), F3
+	FMOVQ 480(R9), F1
+	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 448(R3)
+	FMOVQ 992(R9), F2
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 960(R3)
 	FMOVQ 3104(R9), F1
 	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
@@ -4297,136 +4508,365 @@ part:
 	FMOVQ 3104(R9), F1
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 192(R4)
-	FMOVQ 3168(R9), F1
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 256(R4)
-	FMOVQ 3168(R9), F1
-	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 320(R4)
-	FMOVQ 3168(R9), F1
-	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 384(R4)
-	FMOVQ 3168(R9), F1
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 448(R4)
-	FMOVQ 2592(R9), F1
-	FMOVQ 1056(R9), F2
-	FMOVQ 1568(R9), F3
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c86 // AND V6, V4, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2048(R3)
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1cc4 // AND V4, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2560(R3)
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVQ F0, 192(R4)
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 2080(R9), F1
+	FMOVQ 32(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3072(R3)
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1024(R3)
+	FMOVQ 544(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3584(R3)
-	FMOVQ 2656(R9), F4
-	FMOVQ 1120(R9), F3
-	FMOVQ 1632(R9), F1
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c46 // AND V6, V2, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2112(R3)
-	WORD $0x4f225486 // SHL V6, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1cc2 // AND V2, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2624(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3136(R3)
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3648(R3)
-	FMOVQ 2720(R9), F2
-	FMOVQ 1184(R9), F1
-	FMOVQ 1696(R9), F4
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c66 // AND V6, V3, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2176(R3)
-	WORD $0x4f225446 // SHL V6, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1cc3 // AND V3, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2688(R3)
+	FMOVQ F2, 1536(R3)
+	FMOVQ 2144(R9), F2
+	FMOVQ 96(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1088(R3)
+	FMOVQ 608(R9), F1
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3200(R3)
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3712(R3)
-	FMOVQ 2784(R9), F3
-	FMOVQ 1248(R9), F4
-	FMOVQ 1760(R9), F2
-	WORD $0x4f245461 // SHL V1, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c26 // AND V6, V1, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2240(R3)
-	WORD $0x4f225466 // SHL V6, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1cc1 // AND V1, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	FMOVQ F3, 1600(R3)
+	FMOVQ 2208(R9), F3
+	FMOVQ 160(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1152(R3)
+	FMOVQ 672(R9), F2
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2752(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	FMOVQ F1, 1664(R3)
+	FMOVQ 2272(R9), F1
+	FMOVQ 224(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1216(R3)
+	FMOVQ 736(R9), F3
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1728(R3)
+	FMOVQ 2336(R9), F2
+	FMOVQ 288(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1280(R3)
+	FMOVQ 800(R9), F1
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1792(R3)
+	FMOVQ 2400(R9), F3
+	FMOVQ 352(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1344(R3)
+	FMOVQ 864(R9), F2
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1856(R3)
+	FMOVQ 2464(R9), F1
+	FMOVQ 416(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1408(R3)
+	FMOVQ 928(R9), F3
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1920(R3)
+	FMOVQ 2528(R9), F2
+	FMOVQ 480(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1472(R3)
+	FMOVQ 992(R9), F1
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 3168(R9), F3
+	WORD $0x4f385463 // SHL V3, V3, $24 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 256(R4)
+	FMOVQ 3168(R9), F3
+	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 320(R4)
+	FMOVQ 3168(R9), F3
+	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 384(R4)
+	FMOVQ 3168(R9), F3
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 448(R4)
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F3
+	FMOVQ 1056(R9), F1
+	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2048(R3)
+	FMOVQ 1568(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3264(R3)
+	FMOVQ F1, 2560(R3)
+	FMOVQ 2656(R9), F1
+	FMOVQ 1120(R9), F4
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2112(R3)
+	FMOVQ 1632(R9), F2
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2624(R3)
+	FMOVQ 2720(R9), F4
+	FMOVQ 1184(R9), F2
+	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
+	FMOVQ 1696(R9), F3
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2688(R3)
+	FMOVQ 2784(R9), F2
+	FMOVQ 1248(R9), F3
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2240(R3)
+	FMOVQ 1760(R9), F1
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2752(R3)
+	FMOVQ 2848(R9), F3
+	FMOVQ 1312(R9), F1
+	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2304(R3)
+	FMOVQ 1824(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2816(R3)
+	FMOVQ 2912(R9), F1
+	FMOVQ 1376(R9), F4
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2368(R3)
+	FMOVQ 1888(R9), F2
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2880(R3)
+	FMOVQ 2976(R9), F4
+	FMOVQ 1440(R9), F2
+	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2432(R3)
+	FMOVQ 1952(R9), F3
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2944(R3)
+	FMOVQ 3040(R9), F2
+	FMOVQ 1504(R9), F3
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2496(R3)
+	FMOVQ 2016(R9), F1
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3008(R3)
+	FMOVQ 3232(R9), F3
+	WORD $0x4f385463 // SHL V3, V3, $24 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 512(R4)
+	FMOVQ 3232(R9), F3
+	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 576(R4)
+	FMOVQ 3232(R9), F3
+	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 640(R4)
+	FMOVQ 3232(R9), F3
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 704(R4)
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 2592(R9), F3
+	FMOVQ 1056(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3072(R3)
+	FMOVQ 1568(R9), F2
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3584(R3)
+	FMOVQ 2656(R9), F1
+	FMOVQ 1120(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3136(R3)
+	FMOVQ 1632(R9), F3
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3648(R3)
+	FMOVQ 2720(R9), F2
+	FMOVQ 1184(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3200(R3)
+	FMOVQ 1696(R9), F1
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3712(R3)
+	FMOVQ 2784(R9), F3
+	FMOVQ 1248(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3264(R3)
+	FMOVQ 1760(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -4436,161 +4876,90 @@ part:
 	FMOVQ F1, 3776(R3)
 	FMOVQ 2848(R9), F1
 	FMOVQ 1312(R9), F2
-	FMOVQ 1824(R9), F3
-	WORD $0x4f245424 // SHL V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c86 // AND V6, V4, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2304(R3)
-	WORD $0x4f225426 // SHL V6, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1cc4 // AND V4, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2816(R3)
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3328(R3)
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3328(R3)
+	FMOVQ 1824(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3840(R3)
-	FMOVQ 2912(R9), F4
-	FMOVQ 1376(R9), F3
-	FMOVQ 1888(R9), F1
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c46 // AND V6, V2, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2368(R3)
-	WORD $0x4f225486 // SHL V6, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1cc2 // AND V2, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2880(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3392(R3)
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3904(R3)
-	FMOVQ 2976(R9), F2
-	FMOVQ 1440(R9), F1
-	FMOVQ 1952(R9), F4
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c66 // AND V6, V3, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2432(R3)
-	WORD $0x4f225446 // SHL V6, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1cc3 // AND V3, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2944(R3)
+	FMOVQ F2, 3840(R3)
+	FMOVQ 2912(R9), F2
+	FMOVQ 1376(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3392(R3)
+	FMOVQ 1888(R9), F1
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3456(R3)
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3968(R3)
-	FMOVQ 3040(R9), F3
-	FMOVQ 1504(R9), F4
-	FMOVQ 2016(R9), F2
-	WORD $0x4f245461 // SHL V1, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c26 // AND V6, V1, V30 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebc84c6 // ADD V6, V6, V28 of 4-byte lanes
-	FMOVQ F6, 2496(R3)
-	WORD $0x4f225466 // SHL V6, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1cc1 // AND V1, V6, V30 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3008(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3520(R3)
+	FMOVQ F3, 3904(R3)
+	FMOVQ 2976(R9), F3
+	FMOVQ 1440(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3456(R3)
+	FMOVQ 1952(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 4032(R3)
-	FMOVQ 3232(R9), F1
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 512(R4)
-	FMOVQ 3232(R9), F1
-	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 576(R4)
-	FMOVQ 3232(R9), F1
-	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 640(R4)
-	FMOVQ 3232(R9), F1
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 704(R4)
-	FMOVQ 3296(R9), F1
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 768(R4)
-	FMOVQ 3296(R9), F1
-	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 832(R4)
-	FMOVQ 3296(R9), F1
-	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 896(R4)
-	FMOVQ 3296(R9), F1
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVQ F1, 3968(R3)
+	FMOVQ 3040(R9), F1
+	FMOVQ 1504(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3520(R3)
+	FMOVQ 2016(R9), F3
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
+	FMOVQ 3296(R9), F2
+	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 768(R4)
+	FMOVQ 3296(R9), F2
+	WORD $0x4f305442 // SHL V2, V2, $16 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 832(R4)
+	FMOVQ 3296(R9), F2
+	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 896(R4)
+	FMOVQ 3296(R9), F2
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F0, 960(R4)
 	ADD $16, R9
 	ADD $16, R3
@@ -4691,10 +5060,10 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F30
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 96(R11), F30
+	FMOVQ 112(R11), F29
+	FMOVQ 128(R11), F28
+	FMOVQ 0(R11), F27
 	FMOVQ 304(R11), F26
 loop:
 	MOVD R0, R9
@@ -4703,79 +5072,79 @@ loop:
 part:
 	FMOVQ 32(R9), F0
 	FMOVQ 96(R9), F1
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4f245403 // SHL V3, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ F3, 0(R3)
+	WORD $0x4f245402 // SHL V2, V0, $4 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 0(R3)
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	WORD $0x6f340404 // USHR V4, V0, $12 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 256(R3)
 	FMOVQ 160(R9), F3
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4e3d1c02 // AND V2, V0, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c22 // ORR V2, V1, V2 of 4-byte lanes
+	WORD $0x4e3e1c01 // AND V1, V0, V30 of 4-byte lanes
+	WORD $0x4ebd9c21 // MUL V1, V1, V29
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
 	FMOVQ F2, 64(R3)
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
 	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ F2, 320(R3)
-	FMOVQ 224(R9), F2
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4ebc9c21 // MUL V1, V1, V28
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 320(R3)
+	FMOVQ 224(R9), F4
+	WORD $0x6f3c0403 // USHR V3, V0, $4 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
 	FMOVQ F1, 128(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4ebc9c21 // MUL V1, V1, V28
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
-	FMOVQ F1, 384(R3)
-	FMOVQ 288(R9), F1
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c43 // ORR V3, V2, V3 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x4ebd9c21 // MUL V1, V1, V29
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
+	FMOVQ F2, 384(R3)
+	FMOVQ 288(R9), F2
+	WORD $0x6f380404 // USHR V4, V0, $8 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 192(R3)
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x4ebc9c00 // MUL V0, V0, V28
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4ea01c20 // ORR V0, V1, V0 of 4-byte lanes
-	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
-	FMOVQ F0, 448(R3)
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ F0, 0(R4)
+	WORD $0x4e3e1c00 // AND V0, V0, V30 of 4-byte lanes
+	WORD $0x4ebd9c00 // MUL V0, V0, V29
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	FMOVD (R10), F3
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 0(R4)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -4802,10 +5171,10 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 0(R11), F30
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 96(R11), F30
+	FMOVQ 112(R11), F29
+	FMOVQ 128(R11), F28
+	FMOVQ 0(R11), F27
 	FMOVQ 256(R11), F26
 loop:
 	MOVD R0, R9
@@ -4820,76 +5189,76 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
-	WORD $0x4f245445 // SHL V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	FMOVQ F5, 0(R3)
+	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ F6, 0(R3)
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f340445 // USHR V5, V2, $12 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	WORD $0x6f340446 // USHR V6, V2, $12 of 4-byte lanes
+	WORD $0x4e3e1cc6 // AND V6, V6, V30 of 4-byte lanes
+	WORD $0x4ebd9cc6 // MUL V6, V6, V29
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
 	FMOVQ F5, 256(R3)
 	FMOVQ 192(R9), F5
-	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c84 // MUL V4, V4, V28
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
 	FMOVQ F4, 64(R3)
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
 	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4ebc9c84 // MUL V4, V4, V28
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4ea41ca4 // ORR V4, V5, V4 of 4-byte lanes
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ F4, 320(R3)
-	FMOVQ 256(R9), F4
-	WORD $0x4e3e1c85 // AND V5, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31ca3 // ORR V3, V5, V3 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4ebd9c84 // MUL V4, V4, V29
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ F6, 320(R3)
+	FMOVQ 256(R9), F6
+	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x4ebd9ca5 // MUL V5, V5, V29
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	FMOVQ F3, 128(R3)
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc9c63 // MUL V3, V3, V28
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ F3, 384(R3)
-	FMOVQ 320(R9), F3
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4ebc9ca5 // MUL V5, V5, V28
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4ebd9c63 // MUL V3, V3, V29
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 384(R3)
+	FMOVQ 320(R9), F4
+	WORD $0x6f380446 // USHR V6, V2, $8 of 4-byte lanes
+	WORD $0x4e3e1cc6 // AND V6, V6, V30 of 4-byte lanes
+	WORD $0x4ebd9cc6 // MUL V6, V6, V29
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
 	FMOVQ F5, 192(R3)
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc9c42 // MUL V2, V2, V28
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ F2, 448(R3)
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4ebd9c42 // MUL V2, V2, V29
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
+	FMOVQ F5, 448(R3)
 	FMOVQ F1, 0(R4)
 	FMOVQ F0, 0(R7)
 	ADD $16, R9
@@ -4939,58 +5308,58 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 768(R9), F2
 	FMOVQ 256(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 0(R3)
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 0(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 512(R3)
-	FMOVQ 832(R9), F6
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 512(R3)
+	FMOVQ 832(R9), F5
 	FMOVQ 320(R9), F2
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 64(R3)
-	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 576(R3)
 	FMOVQ 896(R9), F4
-	FMOVQ 384(R9), F6
-	WORD $0x4f2454c2 // SHL V2, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVQ 384(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 128(R3)
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 640(R3)
 	FMOVQ 960(R9), F3
 	FMOVQ 448(R9), F4
-	WORD $0x4f245486 // SHL V6, V4, $4 of 4-byte lanes
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 192(R3)
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
@@ -4999,58 +5368,58 @@ part:
 	FMOVQ F2, 704(R3)
 	FMOVQ 1024(R9), F2
 	FMOVQ 512(R9), F3
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 256(R3)
-	WORD $0x4f235463 // SHL V3, V3, $3 of 4-byte lanes
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 256(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 768(R3)
-	FMOVQ 1088(R9), F6
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 768(R3)
+	FMOVQ 1088(R9), F5
 	FMOVQ 576(R9), F2
-	WORD $0x4f245443 // SHL V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 320(R3)
-	WORD $0x4f235442 // SHL V2, V2, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 832(R3)
 	FMOVQ 1152(R9), F4
-	FMOVQ 640(R9), F6
-	WORD $0x4f2454c2 // SHL V2, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVQ 640(R9), F5
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 384(R3)
-	WORD $0x4f2354c6 // SHL V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 896(R3)
 	FMOVQ 1216(R9), F3
 	FMOVQ 704(R9), F4
-	WORD $0x4f245486 // SHL V6, V4, $4 of 4-byte lanes
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cc2 // AND V2, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 448(R3)
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
@@ -5067,268 +5436,286 @@ part:
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVQ F4, 0(R4)
 	FMOVQ F5, 0(R7)
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f380464 // USHR V4, V3, $8 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F5, 64(R4)
-	FMOVQ F4, 64(R7)
-	FMOVQ 1280(R9), F4
-	FMOVQ 256(R9), F5
-	WORD $0x4f2254a6 // SHL V6, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 1024(R3)
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 1536(R3)
-	FMOVQ 1344(R9), F8
-	FMOVQ 320(R9), F4
-	WORD $0x4f225485 // SHL V5, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1088(R3)
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1600(R3)
-	FMOVQ 1408(R9), F6
-	FMOVQ 384(R9), F8
-	WORD $0x4f225504 // SHL V4, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1152(R3)
-	WORD $0x4f215508 // SHL V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1664(R3)
-	FMOVQ 1472(R9), F5
-	FMOVQ 448(R9), F6
-	WORD $0x4f2254c8 // SHL V8, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1216(R3)
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVQ F1, 64(R4)
+	FMOVQ F0, 64(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 1280(R9), F3
+	FMOVQ 256(R9), F2
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1728(R3)
-	FMOVQ 1536(R9), F4
-	FMOVQ 512(R9), F5
-	WORD $0x4f2254a6 // SHL V6, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 1280(R3)
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	FMOVQ F4, 1024(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1536(R3)
+	FMOVQ 1344(R9), F4
+	FMOVQ 320(R9), F3
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1088(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 1792(R3)
-	FMOVQ 1600(R9), F8
-	FMOVQ 576(R9), F4
-	WORD $0x4f225485 // SHL V5, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1344(R3)
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 1856(R3)
-	FMOVQ 1664(R9), F6
-	FMOVQ 640(R9), F8
-	WORD $0x4f225504 // SHL V4, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1408(R3)
-	WORD $0x4f215508 // SHL V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1920(R3)
-	FMOVQ 1728(R9), F5
-	FMOVQ 704(R9), F6
-	WORD $0x4f2254c8 // SHL V8, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1472(R3)
-	WORD $0x4f2154c6 // SHL V6, V6, $1 of 4-byte lanes
+	FMOVQ F5, 1600(R3)
+	FMOVQ 1408(R9), F5
+	FMOVQ 384(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1152(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1664(R3)
+	FMOVQ 1472(R9), F2
+	FMOVQ 448(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1216(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1728(R3)
+	FMOVQ 1536(R9), F3
+	FMOVQ 512(R9), F2
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1984(R3)
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	FMOVQ F4, 1280(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 1792(R3)
+	FMOVQ 1600(R9), F4
+	FMOVQ 576(R9), F3
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1344(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1856(R3)
+	FMOVQ 1664(R9), F5
+	FMOVQ 640(R9), F4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1408(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1920(R3)
+	FMOVQ 1728(R9), F2
+	FMOVQ 704(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F2
 	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVQ F4, 128(R4)
-	FMOVQ F5, 128(R7)
-	WORD $0x6f280445 // USHR V5, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f280464 // USHR V4, V3, $24 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
 	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F5, 192(R4)
-	FMOVQ F4, 192(R7)
-	FMOVQ 1792(R9), F4
-	FMOVQ 256(R9), F5
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 2048(R3)
+	FMOVQ F5, 128(R4)
+	FMOVQ F4, 128(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	FMOVQ F1, 192(R4)
+	FMOVQ F0, 192(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 1792(R9), F2
+	FMOVQ 256(R9), F3
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2048(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2560(R3)
+	FMOVQ 1856(R9), F5
+	FMOVQ 320(R9), F2
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2112(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2624(R3)
+	FMOVQ 1920(R9), F4
+	FMOVQ 384(R9), F5
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
 	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 2560(R3)
-	FMOVQ 1856(R9), F7
-	FMOVQ 320(R9), F4
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 2112(R3)
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2688(R3)
+	FMOVQ 1984(R9), F3
+	FMOVQ 448(R9), F4
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 2240(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 2624(R3)
-	FMOVQ 1920(R9), F6
-	FMOVQ 384(R9), F7
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ce5 // AND V5, V7, V29 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	FMOVQ 2048(R9), F2
+	FMOVQ 512(R9), F3
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2176(R3)
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ce5 // AND V5, V7, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	FMOVQ F5, 2304(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2688(R3)
-	FMOVQ 1984(R9), F5
-	FMOVQ 448(R9), F6
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	FMOVQ F5, 2816(R3)
+	FMOVQ 2112(R9), F5
+	FMOVQ 576(R9), F2
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2240(R3)
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
+	FMOVQ F4, 2368(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2752(R3)
-	FMOVQ 2048(R9), F4
-	FMOVQ 512(R9), F5
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 2304(R3)
+	FMOVQ F4, 2880(R3)
+	FMOVQ 2176(R9), F4
+	FMOVQ 640(R9), F5
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2432(R3)
 	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 2816(R3)
-	FMOVQ 2112(R9), F7
-	FMOVQ 576(R9), F4
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 2368(R3)
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2944(R3)
+	FMOVQ 2240(R9), F3
+	FMOVQ 704(R9), F4
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 2496(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c86 // AND V6, V4, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 2880(R3)
-	FMOVQ 2176(R9), F6
-	FMOVQ 640(R9), F7
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ce5 // AND V5, V7, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2432(R3)
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ce5 // AND V5, V7, V29 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2944(R3)
-	FMOVQ 2240(R9), F5
-	FMOVQ 704(R9), F6
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2496(R3)
-	WORD $0x6f3f04c6 // USHR V6, V6, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 3008(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3008(R3)
+	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F3
 	FMOVQ 192(R9), F4
 	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
 	WORD $0x4e381c86 // AND V6, V4, V24 of 4-byte lanes
@@ -5345,172 +5732,182 @@ part:
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	FMOVQ F7, 256(R4)
 	FMOVQ F8, 256(R7)
-	WORD $0x6f360448 // USHR V8, V2, $10 of 4-byte lanes
-	WORD $0x6f380487 // USHR V7, V4, $8 of 4-byte lanes
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x4e391d05 // AND V5, V8, V25 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x6f360467 // USHR V7, V3, $10 of 4-byte lanes
-	WORD $0x6f340488 // USHR V8, V4, $12 of 4-byte lanes
+	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
+	WORD $0x6f380488 // USHR V8, V4, $8 of 4-byte lanes
 	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVQ F1, 320(R4)
+	FMOVQ F0, 320(R7)
+	FMOVQ 0(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 2304(R9), F8
+	FMOVQ 256(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3072(R3)
+	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3584(R3)
+	FMOVQ 2368(R9), F3
+	FMOVQ 320(R9), F8
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 3136(R3)
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 3648(R3)
+	FMOVQ 2432(R9), F4
+	FMOVQ 384(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
+	FMOVQ F7, 3200(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
+	FMOVQ F7, 3712(R3)
+	FMOVQ 2496(R9), F7
+	FMOVQ 448(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
+	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3264(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3776(R3)
+	FMOVQ 2560(R9), F8
+	FMOVQ 512(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3328(R3)
+	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3840(R3)
+	FMOVQ 2624(R9), F3
+	FMOVQ 576(R9), F8
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 3392(R3)
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 3904(R3)
+	FMOVQ 2688(R9), F4
+	FMOVQ 640(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
+	FMOVQ F7, 3456(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
+	FMOVQ F7, 3968(R3)
+	FMOVQ 2752(R9), F7
+	FMOVQ 704(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
+	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3520(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 4032(R3)
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F7
+	FMOVQ 192(R9), F4
+	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
+	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
+	WORD $0x6f2c0483 // USHR V3, V4, $20 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVQ F5, 320(R4)
-	FMOVQ F6, 320(R7)
-	FMOVQ 2304(R9), F6
-	FMOVQ 256(R9), F5
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4ebb8529 // ADD V9, V9, V27 of 4-byte lanes
-	FMOVQ F9, 3072(R3)
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ca9 // AND V9, V5, V29 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4ebb8529 // ADD V9, V9, V27 of 4-byte lanes
-	FMOVQ F9, 3584(R3)
-	FMOVQ 2368(R9), F9
-	FMOVQ 320(R9), F6
-	WORD $0x6f3e04c5 // USHR V5, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3136(R3)
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3648(R3)
-	FMOVQ 2432(R9), F8
-	FMOVQ 384(R9), F9
-	WORD $0x6f3e0526 // USHR V6, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3200(R3)
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3712(R3)
-	FMOVQ 2496(R9), F5
-	FMOVQ 448(R9), F8
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d26 // AND V6, V9, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 3264(R3)
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 3776(R3)
-	FMOVQ 2560(R9), F6
-	FMOVQ 512(R9), F5
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4ebb8529 // ADD V9, V9, V27 of 4-byte lanes
-	FMOVQ F9, 3328(R3)
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ca9 // AND V9, V5, V29 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4ebb8529 // ADD V9, V9, V27 of 4-byte lanes
-	FMOVQ F9, 3840(R3)
-	FMOVQ 2624(R9), F9
-	FMOVQ 576(R9), F6
-	WORD $0x6f3e04c5 // USHR V5, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3392(R3)
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 2688(R9), F8
-	FMOVQ 640(R9), F9
-	WORD $0x6f3e0526 // USHR V6, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3456(R3)
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3968(R3)
-	FMOVQ 2752(R9), F5
-	FMOVQ 704(R9), F8
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d26 // AND V6, V9, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 3520(R3)
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4ebb84c6 // ADD V6, V6, V27 of 4-byte lanes
-	FMOVQ F6, 4032(R3)
-	WORD $0x6f2e0446 // USHR V6, V2, $18 of 4-byte lanes
-	WORD $0x6f300485 // USHR V5, V4, $16 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x6f2e0465 // USHR V5, V3, $18 of 4-byte lanes
-	WORD $0x6f2c0486 // USHR V6, V4, $20 of 4-byte lanes
+	FMOVQ F5, 384(R4)
+	FMOVQ F6, 384(R7)
+	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVQ F8, 384(R4)
-	FMOVQ F7, 384(R7)
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x6f280487 // USHR V7, V4, $24 of 4-byte lanes
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x4e391d05 // AND V5, V8, V25 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
 	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
 	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -5611,7 +6008,7 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-40
 	FMOVQ 0(R11), F29
 	FMOVQ 48(R11), F28
 	FMOVQ 64(R11), F27
-	FMOVQ 160(R11), F26
+	FMOVQ 192(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5693,261 +6090,273 @@ part:
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
 	FMOVQ F5, 960(R3)
-	WORD $0x6f320405 // USHR V5, V0, $14 of 4-byte lanes
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6eba8442 // SUB V2, V2, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVQ F2, 64(R4)
-	FMOVQ 640(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1024(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 1280(R3)
-	FMOVQ 704(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1088(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 1344(R3)
-	FMOVQ 768(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1152(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 1408(R3)
-	FMOVQ 832(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1216(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 1472(R3)
-	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
-	WORD $0x6f380464 // USHR V4, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x6eba84a5 // SUB V5, V5, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVQ F5, 128(R4)
-	FMOVQ 896(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1536(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 1792(R3)
-	FMOVQ 960(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1600(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 1856(R3)
-	FMOVQ 1024(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1664(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 1920(R3)
-	FMOVQ 1088(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 1728(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 1984(R3)
-	WORD $0x6f2e0405 // USHR V5, V0, $18 of 4-byte lanes
-	WORD $0x6f340464 // USHR V4, V3, $12 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6eba8442 // SUB V2, V2, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVQ F2, 192(R4)
-	FMOVQ 1152(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2048(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 2304(R3)
-	FMOVQ 1216(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2112(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 2368(R3)
-	FMOVQ 1280(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2176(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 2432(R3)
-	FMOVQ 1344(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2240(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 2496(R3)
-	WORD $0x6f2c0402 // USHR V2, V0, $20 of 4-byte lanes
-	WORD $0x6f300464 // USHR V4, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x6eba84a5 // SUB V5, V5, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVQ F5, 256(R4)
-	FMOVQ 1408(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2560(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 2816(R3)
-	FMOVQ 1472(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2624(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 2880(R3)
-	FMOVQ 1536(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2688(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 2944(R3)
-	FMOVQ 1600(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 2752(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 3008(R3)
-	WORD $0x6f2a0405 // USHR V5, V0, $22 of 4-byte lanes
-	WORD $0x6f2c0464 // USHR V4, V3, $20 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6eba8442 // SUB V2, V2, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVQ F2, 320(R4)
-	FMOVQ 1664(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3072(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 3328(R3)
-	FMOVQ 1728(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3136(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 3392(R3)
-	FMOVQ 1792(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3200(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 3456(R3)
-	FMOVQ 1856(R9), F2
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3264(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	FMOVQ F2, 3520(R3)
-	WORD $0x6f280402 // USHR V2, V0, $24 of 4-byte lanes
-	WORD $0x6f280464 // USHR V4, V3, $24 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x6eba84a5 // SUB V5, V5, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVQ F5, 384(R4)
-	FMOVQ 1920(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3584(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 3840(R3)
-	FMOVQ 1984(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3648(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 3904(R3)
-	FMOVQ 2048(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3712(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 3968(R3)
-	FMOVQ 2112(R9), F5
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	FMOVQ F4, 3776(R3)
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ F5, 4032(R3)
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
+	WORD $0x6f320400 // USHR V0, V0, $14 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x6eba84a5 // SUB V5, V5, V26 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	FMOVQ F1, 448(R4)
+	FMOVQ F1, 64(R4)
+	FMOVQ 0(R9), F1
+	WORD $0x0e612825 // XTN V5, V1, V0 of 4-byte lanes
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	FMOVQ 640(R9), F3
+	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 1024(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 1280(R3)
+	FMOVQ 704(R9), F3
+	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 1088(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 1344(R3)
+	FMOVQ 768(R9), F3
+	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 1152(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 1408(R3)
+	FMOVQ 832(R9), F3
+	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 1216(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f300423 // USHR V3, V1, $16 of 4-byte lanes
+	FMOVQ 64(R9), F0
+	WORD $0x6f380404 // USHR V4, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x6eba8442 // SUB V2, V2, V26 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc42 // FMUL V2, V2, V5 of 4-byte lanes
+	FMOVQ F2, 128(R4)
+	FMOVQ 896(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 1536(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	FMOVQ F2, 1792(R3)
+	FMOVQ 960(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 1600(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	FMOVQ F2, 1856(R3)
+	FMOVQ 1024(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 1664(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	FMOVQ F2, 1920(R3)
+	FMOVQ 1088(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 1728(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	FMOVQ F2, 1984(R3)
+	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
+	WORD $0x6f340400 // USHR V0, V0, $12 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	WORD $0x6eba8442 // SUB V2, V2, V26 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	FMOVQ F5, 192(R4)
+	FMOVQ 0(R9), F5
+	WORD $0x0e6128a2 // XTN V2, V5, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	FMOVQ 1152(R9), F0
+	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 2048(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 2304(R3)
+	FMOVQ 1216(R9), F0
+	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 2112(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 2368(R3)
+	FMOVQ 1280(R9), F0
+	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 2176(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 2432(R3)
+	FMOVQ 1344(R9), F0
+	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 2240(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 2496(R3)
+	WORD $0x6f2c04a0 // USHR V0, V5, $20 of 4-byte lanes
+	FMOVQ 64(R9), F1
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6eba8463 // SUB V3, V3, V26 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
+	FMOVQ F3, 256(R4)
+	FMOVQ 1408(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 2560(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 2816(R3)
+	FMOVQ 1472(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 2624(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 2880(R3)
+	FMOVQ 1536(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 2688(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 2944(R3)
+	FMOVQ 1600(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 2752(R3)
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVQ F3, 3008(R3)
+	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eba8463 // SUB V3, V3, V26 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	FMOVQ F2, 320(R4)
+	FMOVQ 0(R9), F2
+	WORD $0x0e612843 // XTN V3, V2, V0 of 4-byte lanes
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	FMOVQ 1664(R9), F1
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 3328(R3)
+	FMOVQ 1728(R9), F1
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ F5, 3136(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 3392(R3)
+	FMOVQ 1792(R9), F1
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ F5, 3200(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 3456(R3)
+	FMOVQ 1856(R9), F1
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	FMOVQ F1, 3520(R3)
+	WORD $0x6f280441 // USHR V1, V2, $24 of 4-byte lanes
+	FMOVQ 64(R9), F5
+	WORD $0x6f2804a4 // USHR V4, V5, $24 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x6eba8400 // SUB V0, V0, V26 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e23dc00 // FMUL V0, V0, V3 of 4-byte lanes
+	FMOVQ F0, 384(R4)
+	FMOVQ 1920(R9), F0
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 3584(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 3840(R3)
+	FMOVQ 1984(R9), F0
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 3648(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 3904(R3)
+	FMOVQ 2048(R9), F0
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 3712(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 3968(R3)
+	FMOVQ 2112(R9), F0
+	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVQ F4, 3776(R3)
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4e0003c0 // TBL V0, V30, V0
+	FMOVQ F0, 4032(R3)
+	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c40 // AND V0, V2, V28 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6eba8400 // SUB V0, V0, V26 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
+	FMOVQ F3, 448(R4)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -5974,7 +6383,7 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 176(R11), F30
+	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F29
 	FMOVQ 304(R11), F28
 	FMOVQ 32(R11), F27
@@ -6060,7 +6469,7 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 192(R11), F30
+	FMOVQ 224(R11), F30
 	FMOVQ 336(R11), F29
 loop:
 	MOVD R0, R9
@@ -6201,6 +6610,8 @@ part:
 	FMOVQ F0, 64(R4)
 	FMOVQ F0, 128(R4)
 	FMOVQ F0, 192(R4)
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 544(R9), F1
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
@@ -6359,10 +6770,10 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 352(R11), F30
 	FMOVQ 64(R11), F29
-	FMOVQ 224(R11), F28
-	FMOVQ 240(R11), F27
+	FMOVQ 368(R11), F28
+	FMOVQ 384(R11), F27
 	FMOVQ 336(R11), F26
 loop:
 	MOVD R0, R9
@@ -9084,30 +9495,28 @@ DATA consts<>+128(SB)/4, $0x10101010
 DATA consts<>+132(SB)/4, $0x10101010
 DATA consts<>+136(SB)/4, $0x10101010
 DATA consts<>+140(SB)/4, $0x10101010
-DATA consts<>+144(SB)/8, $0xf6eaddcfbfad9881
-DATA consts<>+152(SB)/8, $0x7159453526190d01
-DATA consts<>+160(SB)/4, $0x00000020
-DATA consts<>+164(SB)/4, $0x00000020
-DATA consts<>+168(SB)/4, $0x00000020
-DATA consts<>+172(SB)/4, $0x00000020
-DATA consts<>+176(SB)/8, $0x1c18161413121110
-DATA consts<>+184(SB)/8, $0x04080a0c0d0e0f10
-DATA consts<>+192(SB)/4, $0x03030303
-DATA consts<>+196(SB)/4, $0x03030303
-DATA consts<>+200(SB)/4, $0x03030303
-DATA consts<>+204(SB)/4, $0x03030303
-DATA consts<>+208(SB)/4, $0x000f0000
-DATA consts<>+212(SB)/4, $0x000f0000
-DATA consts<>+216(SB)/4, $0x000f0000
-DATA consts<>+220(SB)/4, $0x000f0000
-DATA consts<>+224(SB)/4, $0x03000300
-DATA consts<>+228(SB)/4, $0x03000300
-DATA consts<>+232(SB)/4, $0x03000300
-DATA consts<>+236(SB)/4, $0x03000300
-DATA consts<>+240(SB)/4, $0x00030003
-DATA consts<>+244(SB)/4, $0x00030003
-DATA consts<>+248(SB)/4, $0x00030003
-DATA consts<>+252(SB)/4, $0x00030003
+DATA consts<>+144(SB)/4, $0x20202020
+DATA consts<>+148(SB)/4, $0x20202020
+DATA consts<>+152(SB)/4, $0x20202020
+DATA consts<>+156(SB)/4, $0x20202020
+DATA consts<>+160(SB)/4, $0x1e1e1e1e
+DATA consts<>+164(SB)/4, $0x1e1e1e1e
+DATA consts<>+168(SB)/4, $0x1e1e1e1e
+DATA consts<>+172(SB)/4, $0x1e1e1e1e
+DATA consts<>+176(SB)/8, $0xf6eaddcfbfad9881
+DATA consts<>+184(SB)/8, $0x7159453526190d01
+DATA consts<>+192(SB)/4, $0x00000020
+DATA consts<>+196(SB)/4, $0x00000020
+DATA consts<>+200(SB)/4, $0x00000020
+DATA consts<>+204(SB)/4, $0x00000020
+DATA consts<>+208(SB)/8, $0x1c18161413121110
+DATA consts<>+216(SB)/8, $0x04080a0c0d0e0f10
+DATA consts<>+224(SB)/4, $0x03030303
+DATA consts<>+228(SB)/4, $0x03030303
+DATA consts<>+232(SB)/4, $0x03030303
+DATA consts<>+236(SB)/4, $0x03030303
+DATA consts<>+240(SB)/8, $0x0d0905010c080400
+DATA consts<>+248(SB)/8, $0x0f0b07030e0a0602
 DATA consts<>+256(SB)/4, $0x80808080
 DATA consts<>+260(SB)/4, $0x80808080
 DATA consts<>+264(SB)/4, $0x80808080
@@ -9130,4 +9539,16 @@ DATA consts<>+336(SB)/4, $0x7f7f7f7f
 DATA consts<>+340(SB)/4, $0x7f7f7f7f
 DATA consts<>+344(SB)/4, $0x7f7f7f7f
 DATA consts<>+348(SB)/4, $0x7f7f7f7f
-GLOBL consts<>(SB), RODATA|NOPTR, $352
+DATA consts<>+352(SB)/4, $0x000f0000
+DATA consts<>+356(SB)/4, $0x000f0000
+DATA consts<>+360(SB)/4, $0x000f0000
+DATA consts<>+364(SB)/4, $0x000f0000
+DATA consts<>+368(SB)/4, $0x03000300
+DATA consts<>+372(SB)/4, $0x03000300
+DATA consts<>+376(SB)/4, $0x03000300
+DATA consts<>+380(SB)/4, $0x03000300
+DATA consts<>+384(SB)/4, $0x00030003
+DATA consts<>+388(SB)/4, $0x00030003
+DATA consts<>+392(SB)/4, $0x00030003
+DATA consts<>+396(SB)/4, $0x00030003
+GLOBL consts<>(SB), RODATA|NOPTR, $400

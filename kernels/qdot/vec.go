@@ -8,8 +8,8 @@ func vectors() bool {
 	return hasSIMD && tier != cpu.Generic && (tier != cpu.NEON || cpu.Has(cpu.DotProd))
 }
 
-// turns is the most weights of a row that one call of an assembly kernel takes, during which nothing can interrupt it.
-const turns = 16384
+// unpreempted is the most weights of a row that one call of an assembly kernel takes: nothing can interrupt it.
+const unpreempted = 16384
 
 func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32, k int) bool {
 	if !vectors() {
@@ -17,7 +17,7 @@ func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32
 	}
 	clear(c[:count*Rows])
 	for k > 0 {
-		n := min(k, turns)
+		n := min(k, unpreempted)
 		for p := 0; p < count; p += 4 {
 			vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block)
 		}
@@ -32,7 +32,7 @@ func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) b
 	}
 	offsets := (*float32)(nil)
 	for k > 0 {
-		n := min(k, turns)
+		n := min(k, unpreempted)
 		if f.offset {
 			offsets = &m[0]
 			m = m[n/f.each*Rows:]

@@ -6,26 +6,26 @@ import "fmt"
 func (w *panelWriter) insAMD64(i int) {
 	in := w.ins[i]
 	odd := "R10"
-	ahead := "R11"
 	if w.b.parts() == 1 {
-		odd, ahead = "R9", "R9"
+		odd = "R9"
 	}
-	make := func(format string, args ...any) {
+	emit := func(format string, args ...any) {
 		w.release(i)
 		w.p(format+", %s", append(args, w.vec(w.grant(i)))...)
 	}
 	arg := func(k int) string { return w.operand(in.args[k], false) }
 	switch in.op {
+	case "step": // see the loops
 	case "fetch":
-		w.p("PREFETCHT0 %d(%s)", prefetchAhead+in.n, ahead)
+		w.fetchAMD64(in.n)
 	case "word":
-		make("VMOVUPS %d(R9)", in.n)
+		emit("VMOVUPS %d(R9)", in.n)
 	case "halves":
-		make("VCVTPH2PS (%s)", odd)
+		emit("VCVTPH2PS (%s)", odd)
 	case "exponents":
-		make("VPMOVZXBD (%s)", odd)
+		emit("VPMOVZXBD (%s)", odd)
 	case "broadcast":
-		make("VBROADCASTSS %d(DI)", in.n)
+		emit("VBROADCASTSS %d(DI)", in.n)
 	case "lowHalf":
 		x := arg(0)
 		w.release(i)
@@ -41,34 +41,34 @@ func (w *panelWriter) insAMD64(i int) {
 		}
 		w.p("VCVTPH2PS %s, %s", half, dst)
 	case "zero":
-		r := w.grant(i)
-		name := fmt.Sprintf("X%d", r)
-		if r > 15 {
+		if r := w.grant(i); r > 15 {
 			w.p("VPXORD Z%d, Z%d, Z%d", r, r, r)
 		} else {
-			w.p("VPXOR %s, %s, %s", name, name, name)
+			w.p("VPXOR X%d, X%d, X%d", r, r, r)
 		}
-	case "dot":
+	case "broadcastLocal":
+		emit("VBROADCASTSS %d(SP)", in.n)
+	case "dot", "dotLocal":
 		x := arg(1)
 		acc := w.vec(w.inherit(i, in.args[0]))
-		w.p("VPDPBUSD.BCST %d(DI), %s, %s", in.n, x, acc)
+		w.p("VPDPBUSD.BCST %d(%s), %s, %s", in.n, map[string]string{"dot": "DI", "dotLocal": "SP"}[in.op], x, acc)
 		w.release(i)
 	case "multiplyBytes": // signed activations, unsigned weights
-		make("VPMADDUBSW %s, %s", arg(0), arg(1))
+		emit("VPMADDUBSW %s, %s", arg(0), arg(1))
 	case "addPairs":
-		make("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
+		emit("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "add16":
-		make("VPADDW %s, %s", arg(0), arg(1))
+		emit("VPADDW %s, %s", arg(0), arg(1))
 	case "absolute":
-		make("VPABSB %s", arg(0))
+		emit("VPABSB %s", arg(0))
 	case "sign":
-		make("VPSIGNB %s, %s", arg(0), arg(1))
+		emit("VPSIGNB %s, %s", arg(0), arg(1))
 	case "lookup":
-		make("VPSHUFB %s, %s", arg(1), arg(0))
+		emit("VPSHUFB %s, %s", arg(1), arg(0))
 	case "permute":
-		make("VPERMD %s, %s", arg(1), arg(0))
+		emit("VPERMD %s, %s", arg(1), arg(0))
 	case "imul":
-		make("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
+		emit("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "andOr":
 		w.andOrAMD64(i)
 	case "storeBytes":
@@ -90,20 +90,45 @@ func (w *panelWriter) andOrAMD64(i int) {
 	x, m, y := w.ins[i].args[0], w.ins[i].args[1], w.ins[i].args[2]
 	from, mask, other := w.operand(x, false), w.operand(m, true), w.operand(y, false)
 	var dst string
-	dies := w.dies(x, i)
-	if dies {
+	if w.dies(x, i) {
 		dst = w.vec(w.inherit(i, x))
 	} else {
 		dst = w.vec(w.grant(i))
 	}
 	if w.t == avx512 {
-		if !dies {
+		if dst != from {
 			w.p("VMOVUPS %s, %s", from, dst)
 		}
-		w.p("VPTERNLOGD $0xec, %s, %s, %s", mask, other, dst)
+		w.p("VPTERNLOGD $0xec, %s, %s, %s", mask, other, dst) // bit by bit, dst & mask | other
 	} else {
 		w.p("VPAND %s, %s, %s", mask, from, dst)
 		w.p("VPOR %s, %s, %s", other, dst, dst)
 	}
 	w.release(i)
+}
+
+// fetchAMD64 fetches ahead the line that is so far behind R11.
+func (w *panelWriter) fetchAMD64(n int) {
+	panels := []string{""}
+	near, far := w.b.ahead()
+	if w.b.turns() {
+		panels = []string{"", "(R14*1)", "(R14*2)", "(R15*1)"}
+	}
+	for _, panel := range panels {
+		w.p("PREFETCHT0 %d(R11)%s", near+n, panel)
+	}
+	for _, panel := range panels[:min(far, len(panels))] {
+		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)
+	}
+}
+
+// turnAMD64 puts the activations of a block into local memory, transposed as some format wants them.
+func (w *panelWriter) turnAMD64() {
+	x := fmt.Sprintf("X%d", w.scratch)
+	order := fmt.Sprintf("X%d", w.values[w.b.table(turnedOrder)].reg)
+	for i := range w.b.f.block / 16 {
+		w.p("VMOVUPS %d(DI), %s", i/2*recordBytes+i%2*16, x)
+		w.p("VPSHUFB %s, %s, %s", order, x, x)
+		w.p("VMOVUPS %s, %d(SP)", x, 16*i)
+	}
 }

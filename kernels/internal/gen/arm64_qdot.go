@@ -1,9 +1,11 @@
 package main
 
-// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words at
-// R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the next,
-// R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to the
-// constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
+import "fmt"
+
+// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
+// at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the
+// next, R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to
+// the constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
 	for _, arg := range [][2]string{{"c", "R4"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"}, {"x", "R3"},
 		{"blocks", "R5"}} {
@@ -13,33 +15,32 @@ func (w *panelWriter) vecARM64() {
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	y := w.values[w.named("y")].reg
 	w.place("loop")
-	w.p("MOVD R0, R9")
-	w.p("MOVD R0, R10")
-	w.p("MOVD R0, R12")
-	w.p("MOVD R4, R7")
-	w.p("MOVD R2, R8")
-	w.place("panel")
-	w.p("MOVD $%d, R13", parts)
-	w.place("part")
-	w.p("FMOVQ (R7), F%d", y)
-	for i := range w.ins {
-		w.insARM64(i)
-	}
-	w.p("FMOVQ.P F%d, 16(R7)", y)
-	w.p("ADD $16, R9")
-	w.p("ADD $%d, R10", odd)
-	w.p("ADD $64, R12")
-	w.p("SUBS $1, R13")
-	w.p("BNE part")
-	for _, back := range []struct {
-		reg   string
-		bytes int
-	}{{"R9", 16 * parts}, {"R10", odd * parts}, {"R12", 64 * parts}} {
-		w.p("ADD R1, %s", back.reg)
-		w.p("SUB $%d, %s", back.bytes, back.reg)
-	}
-	w.p("SUBS $1, R8")
-	w.p("BNE panel")
+	w.steps(func(step int) {
+		w.p("MOVD R0, R9")
+		w.p("MOVD R0, R10")
+		w.p("ADD $%d, R0, R12", w.b.from[step])
+		w.p("MOVD R4, R7")
+		w.p("MOVD R2, R8")
+		w.place(fmt.Sprintf("panel%d", step))
+		w.p("MOVD $%d, R13", parts)
+		w.place(fmt.Sprintf("part%d", step))
+		w.p("FMOVQ (R7), F%d", y)
+	}, w.insARM64, func(step int) {
+		w.p("FMOVQ.P F%d, 16(R7)", y)
+		w.p("ADD $16, R9")
+		w.p("ADD $%d, R10", odd)
+		w.p("ADD $%d, R12", w.b.portion[step])
+		w.p("SUBS $1, R13")
+		w.p("BNE part%d", step)
+		w.p("ADD R1, R9")
+		w.p("SUB $%d, R9", 16*parts)
+		w.p("ADD R1, R10")
+		w.p("SUB $%d, R10", odd*parts)
+		w.p("ADD R1, R12")
+		w.p("SUB $%d, R12", w.b.portion[step]*parts)
+		w.p("SUBS $1, R8")
+		w.p("BNE panel%d", step)
+	})
 	w.p("ADD $%d, R0", 16*w.b.f.bytes)
 	w.p("ADD $%d, R3", w.b.f.block/32*recordBytes)
 	w.p("SUBS $1, R5")
@@ -115,8 +116,10 @@ func (w *panelWriter) insARM64(i int) {
 	in := w.ins[i]
 	arg := func(k int) int { return w.regARM(in.args[k]) }
 	switch in.op {
+	case "step": // see the loops
 	case "fetch":
-		w.p("PRFM %d(R12), PLDL1KEEP", prefetchAhead+in.n)
+		near, _ := w.b.ahead()
+		w.p("PRFM %d(R12), PLDL1KEEP", near+in.n)
 	case "word":
 		w.p("FMOVQ %d(R9), F%d", in.n, w.grant(i))
 	case "activations":

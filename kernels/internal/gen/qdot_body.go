@@ -1,39 +1,97 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
-// A panelBody is what a kernel does with one block of a panel, as far as a vector has lanes: 16 rows with AVX-512, 8 with
-// AVX2, 4 with NEON. Its values are vectors of 4-byte lanes. Groups of four weights, a byte each in a lane, are either
-// multiplied by activations and summed up or stored.
+// A panelBody is what a kernel does with one block of a panel, as far as a vector has lanes: 16 rows with AVX-512, 8
+// with AVX2, 4 with NEON. Its values are vectors of 4-byte lanes. Groups of four weights, a byte each in a lane, are
+// either multiplied by activations and summed up or stored.
 type panelBody struct {
 	*body
 	f    *panelFormat
 	vec  bool // a product, not an unpacking
 	bias int  // of the weights
 
-	sums    map[int]val    // by scale
-	pending map[int]val    // AVX2: products of 16 bits that are to be added to the sum
-	count   map[int]int    // how many they are
-	acts    map[int]val    // NEON: 16 activations
-	tables  map[string]val // by content
+	sums    map[sumOf]val
+	begun   map[int]bool  // scales that have a sum
+	pending map[sumOf]val // AVX2: products of 16 bits that are to be added to the sum
+	count   map[sumOf]int // how many they are
+	acts    map[int]val   // NEON: 16 activations, by their place
+	turned  map[int]val   // NEON: the same, transposed
+	words   map[int]val   // that are kept, by their number
 	content map[val][]byte
-	words   map[int]val // that are kept
-	fetched int         // how often something was fetched ahead
+
+	from    [4]int // for each step: where in the block its fetching ahead begins
+	portion [4]int // and how far a body advances with it
 }
 
 const none = val(-1)
 
 func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	b := &panelBody{body: &body{t: t, elem: 4, constOf: map[uint64]val{}}, f: f, vec: vec, bias: f.bias,
-		sums: map[int]val{}, pending: map[int]val{}, count: map[int]int{}, acts: map[int]val{},
-		tables: map[string]val{}, content: map[val][]byte{}, words: map[int]val{}}
+		content: map[val][]byte{}}
 	if f.top == 255 && (!vec || t == avx512) {
 		b.bias = 128
 	}
+	for step := range f.steps {
+		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
+		b.begun, b.words = map[int]bool{}, map[int]val{}
+		b.acts, b.turned = map[int]val{}, map[int]val{}
+		b.do("step", step)
+		from := len(b.ins)
+		f.expand(b, step)
+		if vec {
+			b.fetch(from, step)
+		}
+	}
 	return b
+}
+
+// fetch spreads the fetching ahead of a step's share of a block over the instructions of the step, those from number
+// from on: of many lines at once the processor forgets some.
+func (b *panelBody) fetch(from, step int) {
+	bodies := b.parts() // that have a part in what is fetched
+	if b.turns() {
+		bodies *= 4
+	}
+	lines := (16*b.f.bytes + 63) / 64
+	share := func(step int) int { return (lines*step/b.f.steps + bodies - 1) / bodies }
+	first, n := share(step), share(step+1)-share(step)
+	b.from[step], b.portion[step] = 64*bodies*first, 64*n
+	body := slices.Clone(b.ins[from:])
+	b.ins = b.ins[:from]
+	done := 0
+	for i, in := range body {
+		for ; done < n && done*len(body) <= i*n; done++ {
+			b.do("fetch", 64*done)
+		}
+		b.ins = append(b.ins, in)
+	}
+}
+
+// turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
+// all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
+// panel being asked for in their order, and not too many of one panel at once.
+func (b *panelBody) turns() bool {
+	return b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered
+}
+
+// ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
+// The numbers are measured.
+func (b *panelBody) ahead() (near, far int) {
+	switch {
+	case b.turns() && b.f.scattered:
+		return 2560, 4608
+	case b.turns():
+		return 1536, 3584
+	case b.t == avx512 && 16*b.f.bytes > 512:
+		return 1024, 2048
+	}
+	return 1024, 0
 }
 
 // word is word i of the block.
@@ -43,7 +101,6 @@ func (b *panelBody) word(i int) val {
 			return v
 		}
 	}
-	b.fetch()
 	v := b.add("word", temp, 16*b.f.odd+64*i)
 	b.words[i] = v
 	return v
@@ -51,14 +108,6 @@ func (b *panelBody) word(i int) val {
 
 // parts is how often a body runs for all 16 rows.
 func (b *panelBody) parts() int { return 64 / b.t.bytes }
-
-// fetch fetches, for every word that is read, as much of the panel ahead, up to the size of a block.
-func (b *panelBody) fetch() {
-	if at := 64 * b.parts() * b.fetched; b.vec && at < 16*b.f.bytes {
-		b.do("fetch", at)
-		b.fetched++
-	}
-}
 
 // halves is the f16 number of each row that stands before the words.
 func (b *panelBody) halves() val { return b.add("halves", temp, 0) }
@@ -102,73 +151,156 @@ func (b *panelBody) biased(numbers []int) (t []byte) {
 // group takes the weights 4i to 4i+3.
 func (b *panelBody) group(i int, w val) {
 	if !b.vec {
-		if b.bias < 128 {
-			b.do("storeBytes", 64*i, b.iadd(w, b.bits(uint64(128-b.bias)*0x01010101)))
-		} else {
-			b.do("storeBytes", 64*i, w)
-		}
+		b.storeGroup(i, w)
 		return
 	}
-	scale := 4 * i / b.f.each
-	at := i/8*recordBytes + i%8*4
+	b.multiple(i, 0, w)
+}
+
+// multiple takes the weights 4i to 4i+3 times 2^power.
+func (b *panelBody) multiple(i, power int, w val) {
+	b.multiply(sumOf{4 * i / b.f.each, power}, w, i/8*recordBytes+i%8*4)
+}
+
+// field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
+func (b *panelBody) field(i int, v val, n int, mask uint64) {
+	if b.vec && b.t == avx512 { // bytes of 8 bits can be multiplied as well: then the sum is shifted instead
+		b.multiple(i, n, b.and(v, b.bits(mask<<n)))
+		return
+	}
+	b.group(i, b.and(b.shift(v, n), b.bits(mask)))
+}
+
+func (b *panelBody) storeGroup(i int, w val) {
+	if b.bias < 128 {
+		w = b.iadd(w, b.bits(uint64(128-b.bias)*0x01010101))
+	}
+	b.do("storeBytes", 64*i, w)
+}
+
+// A sumOf is a sum of weights times activations: those of a scale, times 2^power.
+type sumOf struct{ scale, power int }
+
+// multiply adds the weights w times the four activations that begin at so many bytes.
+func (b *panelBody) multiply(to sumOf, w val, at int) {
 	switch b.t {
 	case avx512:
-		b.sums[scale] = b.add("dot", temp, at, b.sum(scale), w)
+		b.sums[to] = b.add("dot", temp, at, b.sum(to), w)
 	case neon:
-		block := at - i%4*4
-		if _, ok := b.acts[block]; !ok {
-			b.acts[block] = b.add("activations", temp, block)
-		}
-		b.sums[scale] = b.add("dot", temp, i%4, b.sum(scale), w, b.acts[block])
+		word := at % recordBytes % 16 / 4
+		b.sums[to] = b.add("dot", temp, word, b.sum(to), w, b.activations(at-4*word))
 	case avx2:
-		x := b.add("broadcast", temp, at)
-		most := 1 // as many products of two weights and two activations as 16 bits can hold
-		if b.f.top < 255 {
-			most = 32767 / (2 * 127 * b.f.top)
-			x = b.add("multiplyBytes", temp, 0, x, w)
-		} else {
-			x = b.add("sign", temp, 0, w, x)
-			x = b.add("multiplyBytes", temp, 0, x, b.add("absolute", temp, 0, w))
+		b.multiplyAVX2(to, w, b.add("broadcast", temp, at))
+	}
+}
+
+// activations is 16 activations.
+func (b *panelBody) activations(at int) val {
+	if _, ok := b.acts[at]; !ok {
+		b.acts[at] = b.add("activations", temp, at)
+	}
+	return b.acts[at]
+}
+
+// turnedOrder transposes 16 activations in rows of four.
+var turnedOrder = []byte{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}
+
+// transposes tells whether the body uses multiplyTurned.
+func (b *panelBody) transposes() bool {
+	for _, content := range b.content {
+		if bytes.Equal(content, turnedOrder) {
+			return true
 		}
-		if b.count[scale] > 0 {
-			x = b.add("add16", temp, 0, b.pending[scale], x)
+	}
+	return false
+}
+
+// multiplyTurned adds the weights w times the activations 16i+j, 16i+4+j, 16i+8+j and 16i+12+j of the block.
+func (b *panelBody) multiplyTurned(to sumOf, w val, i, j int) {
+	order := b.table(turnedOrder)
+	switch local := 16*i + 4*j; b.t { // on amd64 they are turned once for all panels
+	case avx512:
+		b.sums[to] = b.add("dotLocal", temp, local, b.sum(to), w)
+	case avx2:
+		b.multiplyAVX2(to, w, b.add("broadcastLocal", temp, local))
+	case neon:
+		at := i/2*recordBytes + i%2*16
+		if _, ok := b.turned[at]; !ok {
+			b.turned[at] = b.add("lookup", temp, 0, b.activations(at), order)
 		}
-		b.pending[scale] = x
-		if b.count[scale]++; b.count[scale] == most {
-			b.flush(scale)
-		}
+		b.sums[to] = b.add("dot", temp, j, b.sum(to), w, b.turned[at])
+	}
+}
+
+func (b *panelBody) multiplyAVX2(to sumOf, w, x val) {
+	most := 1 // as many products of two weights and two activations as 16 bits can hold
+	if b.f.top < 255 {
+		most = 32767 / (2 * 127 * b.f.top)
+		x = b.add("multiplyBytes", temp, 0, x, w)
+	} else {
+		x = b.add("sign", temp, 0, w, x)
+		x = b.add("multiplyBytes", temp, 0, x, b.add("absolute", temp, 0, w))
+	}
+	if b.count[to] > 0 {
+		x = b.add("add16", temp, 0, b.pending[to], x)
+	}
+	b.pending[to] = x
+	if b.count[to]++; b.count[to] == most {
+		b.flush(to)
 	}
 }
 
 // flush adds the products of 16 bits to the sum.
-func (b *panelBody) flush(scale int) {
-	if b.count[scale] == 0 {
+func (b *panelBody) flush(to sumOf) {
+	if b.count[to] == 0 {
 		return
 	}
-	b.count[scale] = 0
-	pairs := b.add("addPairs", temp, 0, b.pending[scale], b.bits(0x00010001))
-	if _, begun := b.sums[scale]; !begun && b.bias == 0 {
-		b.sums[scale] = pairs
+	b.count[to] = 0
+	pairs := b.add("addPairs", temp, 0, b.pending[to], b.bits(0x00010001))
+	if _, begun := b.sums[to]; !begun && b.bias == 0 {
+		b.sums[to] = pairs
 		return
 	}
-	b.sums[scale] = b.iadd(b.sum(scale), pairs)
+	b.sums[to] = b.iadd(b.sum(to), pairs)
 }
 
-// sum is what has been summed up for a scale; at first it is the negative sum of the activations times the bias.
-func (b *panelBody) sum(scale int) val {
-	if v, ok := b.sums[scale]; ok {
+// sum is what has been summed up. The first sum of a scale begins with the negative sum of the activations times the
+// bias.
+func (b *panelBody) sum(of sumOf) val {
+	if v, ok := b.sums[of]; ok {
 		return v
 	}
-	if b.bias == 0 {
+	if b.bias == 0 || b.begun[of.scale] {
 		return b.add("zero", temp, 0)
 	}
-	from := scale * b.f.each
+	b.begun[of.scale] = true
+	from := of.scale * b.f.each
 	at := from/32*recordBytes + recordSum
 	if b.f.each == 16 {
 		at += 4 + from%32/16*4
 	}
-	v := b.add("broadcast", temp, at)
-	return b.shift(v, -bits.TrailingZeros(uint(b.bias)))
+	return b.shift(b.add("broadcast", temp, at), -bits.TrailingZeros(uint(b.bias))-of.power)
+}
+
+// total is the sum of a scale.
+func (b *panelBody) total(scale int) val {
+	total := none
+	for power := range 8 {
+		of := sumOf{scale, power}
+		b.flush(of)
+		v, ok := b.sums[of]
+		if !ok {
+			continue
+		}
+		if power > 0 {
+			v = b.sar(v, power)
+		}
+		if total != none {
+			v = b.iadd(total, v)
+		}
+		total = v
+	}
+	return total
 }
 
 // finish ends the weights of a scale; m is none if there is no offset.
@@ -180,10 +312,9 @@ func (b *panelBody) finish(scale int, s, m val) {
 		}
 		return
 	}
-	b.flush(scale)
 	y, record := b.named("y"), scale*b.f.each/32*recordBytes
 	s = b.times(s, b.add("broadcast", temp, record+recordScale))
-	b.do("addInto", 0, y, b.times(b.toFloat(b.sums[scale]), s))
+	b.do("addInto", 0, y, b.times(b.toFloat(b.total(scale)), s))
 	if m != none {
 		b.do("addInto", 0, y, b.times(m, b.add("broadcast", temp, record+recordScaledSum)))
 	}

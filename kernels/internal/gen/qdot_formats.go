@@ -1,7 +1,7 @@
 package main
 
-// A panelFormat is a format of kernels/qdot: how the weights of 16 rows, a lane each, come out of a panel's block. It is
-// written once, and used by the products and by the unpacking into bytes.
+// A panelFormat is a format of kernels/qdot: how the weights of 16 rows, a lane each, come out of a panel's block. The
+// products and the unpacking into bytes use it.
 type panelFormat struct {
 	name   string
 	block  int // weights in a block
@@ -12,23 +12,26 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
-	expand func(b *panelBody)
+	scattered bool // the words are not read in their order
+	steps     int  // of a block, between which other panels have their turn
+	expand    func(b *panelBody, step int)
 }
 
 var panelFormats = []*panelFormat{
-	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, expand: (*panelBody).q8_0},
-	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, expand: (*panelBody).q4_0},
-	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, expand: (*panelBody).q4_k},
-	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, expand: (*panelBody).q6_k},
-	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, expand: (*panelBody).q4_1},
-	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, expand: (*panelBody).q5_0},
-	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, expand: (*panelBody).q5_1},
-	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, expand: (*panelBody).q5_k},
-	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, expand: (*panelBody).iq4_nl},
-	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, expand: (*panelBody).iq4_xs},
-	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, expand: (*panelBody).mxfp4},
-	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).tq2_0},
-	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, expand: (*panelBody).q2_0},
+	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_0},
+	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
+	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, steps: 4, expand: (*panelBody).q4_k},
+	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, scattered: true,
+		expand: (*panelBody).q6_k},
+	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
+	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
+	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
+	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, steps: 4, expand: (*panelBody).q5_k},
+	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).iq4_nl},
+	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, steps: 4, expand: (*panelBody).iq4_xs},
+	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
+	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
+	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
 }
 
 const (
@@ -37,7 +40,7 @@ const (
 	lowPairs   = 0x03030303
 )
 
-func (b *panelBody) q8_0() {
+func (b *panelBody) q8_0(int) {
 	for g := range 8 {
 		v := b.word(g)
 		if b.bias == 128 {
@@ -48,33 +51,51 @@ func (b *panelBody) q8_0() {
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q4_0() {
-	b.nibbles(0, 8, func(_ int, v val) val { return v })
+func (b *panelBody) q4_0(int) {
+	for g := range 4 {
+		v := b.word(g)
+		b.field(g, v, 0, lowNibbles)
+		b.field(g+4, v, 4, lowNibbles)
+	}
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q4_1() {
+func (b *panelBody) q4_1(int) {
 	s, m := b.twoHalves()
-	b.nibbles(1, 8, func(_ int, v val) val { return v })
+	for g := range 4 {
+		v := b.word(1 + g)
+		b.field(g, v, 0, lowNibbles)
+		b.field(g+4, v, 4, lowNibbles)
+	}
 	b.finish(0, s, m)
 }
 
-// nibbles hands out the 4-bit weights of the words from first on: group g low, group g+n/2 high. with turns them into
-// the weights of n groups.
-func (b *panelBody) nibbles(first, n int, with func(g int, v val) val) {
-	for g := range n / 2 {
+// nibbles hands out 32 weights of which the words from first on have 4 bits: group g low, group g+4 high. with turns
+// the low 4 bits of bytes into weights; the other bits may be anything.
+func (b *panelBody) nibbles(first int, with func(g int, v val) val) {
+	for g := range 4 {
 		v := b.word(first + g)
-		b.group(g, with(g, b.and(v, b.bits(lowNibbles))))
-		b.group(g+n/2, with(g+n/2, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		b.group(g, with(g, v))
+		b.group(g+4, with(g+4, b.shr(v, 4)))
 	}
 }
 
-func (b *panelBody) q5_0() {
+// curved hands out 32 weights that stand in a table.
+func (b *panelBody) curved(table []int) {
+	t := b.table(b.biased(table))
+	b.nibbles(0, func(_ int, v val) val { return b.lookup(t, v) })
+}
+
+func (b *panelBody) lookup(table, v val) val {
+	return b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles)))
+}
+
+func (b *panelBody) q5_0(int) {
 	b.fifths(0)
 	b.finish(0, b.halves(), none)
 }
 
-func (b *panelBody) q5_1() {
+func (b *panelBody) q5_1(int) {
 	s, m := b.twoHalves()
 	b.fifths(1)
 	b.finish(0, s, m)
@@ -83,13 +104,13 @@ func (b *panelBody) q5_1() {
 // fifths hands out 32 weights of 5 bits: at word first the fifth bits, then four words of nibbles.
 func (b *panelBody) fifths(first int) {
 	bits := b.word(first)
-	b.nibbles(first+1, 8, func(g int, v val) val {
+	b.nibbles(first+1, func(g int, v val) val {
 		if b.t == avx512 {
-			return b.or(v, b.add("permute", temp, 0, b.shr(bits, 4*g), b.table(spread)))
+			return b.andOr(v, b.bits(lowNibbles), b.add("permute", temp, 0, b.shift(bits, 4*g), b.table(spread)))
 		}
 		x := b.shift(bits, 4*g-4) // the four bits are bits 4 to 7, and go to bit 4 of the four bytes
 		x = b.add("imul", temp, 0, b.and(x, b.bits(0xF0)), b.bits(0x00204081))
-		return b.or(v, b.and(x, b.bits(fifthBits)))
+		return b.andOr(x, b.bits(fifthBits), b.and(v, b.bits(lowNibbles)))
 	})
 }
 
@@ -103,31 +124,31 @@ var spread = func() (t []byte) {
 	return t
 }()
 
-func (b *panelBody) q4_k() {
+func (b *panelBody) q4_k(i int) {
 	d, low := b.factors()
-	for i := range 4 {
-		for w := range 8 {
-			v := b.word(4 + 8*i + w)
-			b.group(16*i+w, b.and(v, b.bits(lowNibbles)))
-			b.group(16*i+8+w, b.and(b.shr(v, 4), b.bits(lowNibbles)))
-		}
-		b.sixes(2*i, d, low)
-		b.sixes(2*i+1, d, low)
+	for w := range 8 {
+		v := b.word(4 + 8*i + w)
+		b.field(16*i+w, v, 0, lowNibbles)
+		b.field(16*i+8+w, v, 4, lowNibbles)
 	}
+	b.sixes(2*i, d, low)
+	b.sixes(2*i+1, d, low)
 }
 
-func (b *panelBody) q5_k() {
+func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
-	for i := range 4 {
-		for w := range 8 {
-			v, fifth := b.word(12+8*i+w), b.word(4+w)
-			b.group(16*i+w, b.andOr(b.shift(fifth, 2*i-4), b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
-			b.group(16*i+8+w, b.andOr(b.shift(fifth, 2*i-3), b.bits(fifthBits),
-				b.and(b.shr(v, 4), b.bits(lowNibbles))))
+	for w := range 8 {
+		v, fifth := b.word(12+8*i+w), b.word(4+w)
+		bits := b.shift(fifth, 2*i-4) // bit 4 for the low half of v, bit 5 for the other
+		b.group(16*i+w, b.andOr(bits, b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
+		if b.vec && b.t != avx2 {
+			b.multiple(16*i+8+w, 1, b.andOr(bits, b.bits(fifthBits<<1), b.and(b.shr(v, 3), b.bits(lowNibbles<<1))))
+			continue
 		}
-		b.sixes(2*i, d, low)
-		b.sixes(2*i+1, d, low)
+		b.group(16*i+8+w, b.andOr(b.shr(bits, 1), b.bits(fifthBits), b.and(b.shr(v, 4), b.bits(lowNibbles))))
 	}
+	b.sixes(2*i, d, low)
+	b.sixes(2*i+1, d, low)
 }
 
 // factors is the f16 factors of scales and of offsets in word 0, the latter negated.
@@ -149,93 +170,92 @@ func (b *panelBody) sixes(j int, d, low val) {
 	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
 }
 
-func (b *panelBody) q6_k() {
+// q6_k takes a quarter of a block, that is two of the four runs of 32 weights whose high bits share bytes.
+func (b *panelBody) q6_k(step int) {
 	d := b.halves()
-	weights := func(i, q, w int, low, high val) {
+	i, first := step/2, step%2*2
+	weights := func(q, w int, low, high val) {
+		if b.vec && b.t == avx512 && q == 3 { // four times the weight, with the high bits where they are
+			b.multiple(32*i+24+w, 2, b.andOr(high, b.bits(lowPairs<<6), b.and(b.shr(low, 2), b.bits(lowNibbles<<2))))
+			return
+		}
 		b.group(32*i+8*q+w, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030),
 			b.and(b.shift(low, q/2*4), b.bits(lowNibbles))))
 	}
-	scale := func(i int) {
-		s := b.sar(b.shift(b.word(48+i/4), -(24-8*(i%4))), 24)
-		b.finish(i, b.times(b.toFloat(s), d), none)
+	for w := range 8 {
+		high := b.word(32 + 8*i + w)
+		for q := range 2 {
+			weights(first+q, w, b.word(16*i+8*q+w), high)
+		}
 	}
-	for i := range 2 {
-		if b.t == avx2 { // too few registers for the sums of eight scales
-			for q := range 4 {
-				for w := range 8 {
-					weights(i, q, w, b.word(16*i+8*(q%2)+w), b.word(32+8*i+w))
-					if w%4 == 3 {
-						scale(8*i + 2*q + w/4)
-					}
-				}
-			}
-			continue
-		}
-		for w := range 8 {
-			high, even, odd := b.word(32+8*i+w), b.word(16*i+w), b.word(16*i+8+w)
-			for q := range 4 {
-				weights(i, q, w, []val{even, odd}[q%2], high)
-			}
-		}
-		for j := range 8 {
-			scale(8*i + j)
-		}
+	for j := 8*i + 2*first; j < 8*i+2*first+4; j++ {
+		s := b.sar(b.shift(b.word(48+j/4), -(24-8*(j%4))), 24)
+		b.finish(j, b.times(b.toFloat(s), d), none)
 	}
 }
 
-func (b *panelBody) iq4_nl() {
-	table := b.table(b.biased(curve))
-	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
+func (b *panelBody) iq4_nl(int) {
+	b.curved(curve)
 	b.finish(0, b.halves(), none)
 }
 
 // curve is kernels/qdot's.
 var curve = []int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-func (b *panelBody) iq4_xs() {
+func (b *panelBody) iq4_xs(step int) {
 	table := b.table(b.biased(curve))
 	d := b.add("lowHalf", temp, 0, b.word(0))
-	for i := range 8 {
+	for i := 2 * step; i < 2*step+2; i++ {
 		for w := range 4 {
 			v := b.word(2 + 4*i + w)
-			b.group(8*i+w, b.add("lookup", temp, 0, table, b.and(v, b.bits(lowNibbles))))
-			b.group(8*i+4+w, b.add("lookup", temp, 0, table, b.and(b.shr(v, 4), b.bits(lowNibbles))))
+			b.group(8*i+w, b.lookup(table, v))
+			b.group(8*i+4+w, b.lookup(table, b.shr(v, 4)))
 		}
 		s := b.andOr(b.shift(b.word(0), 12+2*i), b.bits(0x30), b.and(b.shift(b.word(1), 4*i), b.bits(15)))
 		b.finish(i, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
 	}
 }
 
-func (b *panelBody) mxfp4() {
-	table := b.table(b.biased([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}))
-	b.nibbles(0, 8, func(_ int, v val) val { return b.add("lookup", temp, 0, table, v) })
-	// 2^(e-128), which may be subnormal, in two factors: 2^(h-64)·2^(e-h-64)
+func (b *panelBody) mxfp4(int) {
+	b.curved([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12})
+	// 2^(e-128), which may be subnormal, elsewhere in two factors: 2^(h-64)·2^(e-h-64)
 	e := b.add("exponents", temp, 0)
+	if b.t == avx512 {
+		b.finish(0, b.add("scalef", temp, 0, b.c(0x1p-128), b.toFloat(e)), none)
+		return
+	}
 	h := b.shr(e, 1)
 	power := func(x val) val { return b.shl(b.iadd(x, b.bits(63)), 23) }
 	b.finish(0, b.times(power(h), power(b.isub(e, h))), none)
 }
 
-func (b *panelBody) tq2_0() {
+func (b *panelBody) tq2_0(i int) {
 	d := b.halves()
-	for i := range 2 {
-		for w := range 8 {
-			v := b.word(8*i + w)
-			for q := range 4 {
-				b.group(32*i+8*q+w, b.and(b.shift(v, 2*q), b.bits(lowPairs)))
-			}
-		}
+	for w := range 8 {
+		v := b.word(8*i + w)
 		for q := range 4 {
-			b.finish(4*i+q, d, none)
+			b.field(32*i+8*q+w, v, 2*q, lowPairs)
 		}
+	}
+	for q := range 4 {
+		b.finish(4*i+q, d, none)
 	}
 }
 
-func (b *panelBody) q2_0() {
+func (b *panelBody) q2_0(int) {
 	d := b.halves()
 	for w := range 4 {
 		v := b.word(w)
 		for j := range 4 {
+			if b.vec { // bits 2j, 2j+1 of all bytes: every fourth weight
+				to, x := sumOf{w / 2, 2 * j}, v
+				if b.t != avx512 {
+					to.power, x = 0, b.shift(v, 2*j)
+				}
+				x = b.and(x, b.bits(lowPairs<<to.power))
+				b.multiplyTurned(to, x, w, j)
+				continue
+			}
 			// byte j: two nibbles to the halves of the word, and then pairs of bits to its bytes
 			x := b.shift(v, 8*j)
 			x = b.andOr(b.shl(x, 12), b.bits(0x000F0000), b.and(x, b.bits(15)))

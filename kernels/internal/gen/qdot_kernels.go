@@ -33,7 +33,8 @@ func (s *source) qdotFormats() {
 			return fmt.Sprintf("switch format {\n%sdefault:\npanic(\"no such format\")\n}\n", chooser[t])
 		}
 		head := fmt.Sprintf("\n// %s %s\n%s {\n", name, doc, signature)
-		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" + choice(avx2) + "}\n"
+		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" +
+			choice(avx2) + "}\n"
 		s.extra["arm64"] += head + choice(neon) + "}\n"
 		s.extra["none"] += fmt.Sprintf("\n%s { %s }\n", signature, noAssembly)
 	}
@@ -41,15 +42,11 @@ func (s *source) qdotFormats() {
 
 func (s *source) panelKernel(f *function, format *panelFormat, t *tier, vec bool) {
 	b := newPanelBody(t, format, vec)
-	if vec {
-		b.named("y")
-	}
-	format.expand(b)
-	for range format.bytes { // the rest of the block
-		b.fetch()
-	}
 	w := &panelWriter{writer: &writer{source: s, body: b.body, loop: &loop{name: f.name}, width: t.bytes / 4}, b: b}
 	w.allocate()
+	if t != neon && b.transposes() {
+		s.locals = format.block
+	}
 	s.begin(f, t, fmt.Sprintf("A turn takes a block of %d rows, %d bytes.", t.bytes/4, format.bytes*t.bytes/4))
 	switch {
 	case t == neon && vec:
@@ -70,9 +67,9 @@ type panelWriter struct {
 }
 
 // On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to the
-// next, DX all results, BX the number of panels, CX that of blocks; AX and R13 count panels and bodies. An unpacking has
-// its bytes, scales and offsets at DI, DX and R8.
+// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to
+// the next, R14 and R15 one time and three times as far for fetching; DX all results, BX the number of panels, CX that
+// of blocks; AX and R13 count panels and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
 	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}, {"x", "DI"},
 		{"blocks", "CX"}} {
@@ -81,45 +78,74 @@ func (w *panelWriter) vecAMD64() {
 	w.prologueAMD64()
 	y := w.vecOf(w.named("y"))
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
+	if w.b.turns() { // of less than four panels only the first is fetched
+		w.p("MOVQ R8, R14")
+		w.p("CMPQ BX, $4")
+		w.p("JEQ four")
+		w.p("XORQ R14, R14")
+		w.place("four")
+		w.p("LEAQ (R14)(R14*2), R15")
+	}
 	w.place("loop")
-	w.p("MOVQ SI, R9")
-	w.p("MOVQ DX, R12")
-	w.p("MOVQ BX, AX")
-	if parts > 1 {
-		w.p("MOVQ SI, R10")
-		w.p("MOVQ SI, R11")
+	if w.b.transposes() {
+		w.turnAMD64()
 	}
-	w.place("panel")
-	if parts > 1 {
-		w.p("MOVQ $%d, R13", parts)
-		w.place("part")
-	}
-	w.p("VMOVUPS (R12), %s", y)
-	for i := range w.ins {
-		w.insAMD64(i)
-	}
-	w.p("VMOVUPS %s, (R12)", y)
-	w.p("ADDQ $%d, R12", w.t.bytes)
-	if parts > 1 {
-		w.p("ADDQ $%d, R9", w.t.bytes)
-		w.p("ADDQ $%d, R10", odd)
-		w.p("ADDQ $64, R11")
-		w.p("DECQ R13")
-		w.p("JNE part")
-		w.p("LEAQ -64(R9)(R8*1), R9")
-		w.p("LEAQ -%d(R10)(R8*1), R10", odd*parts)
-		w.p("LEAQ -%d(R11)(R8*1), R11", 64*parts)
-	} else {
-		w.p("ADDQ R8, R9")
-	}
-	w.p("DECQ AX")
-	w.p("JNE panel")
+	w.steps(func(step int) {
+		w.p("MOVQ SI, R9")
+		w.p("LEAQ %d(SI), R11", w.b.from[step])
+		w.p("MOVQ DX, R12")
+		w.p("MOVQ BX, AX")
+		if parts > 1 {
+			w.p("MOVQ SI, R10")
+		}
+		w.place(fmt.Sprintf("panel%d", step))
+		if parts > 1 {
+			w.p("MOVQ $%d, R13", parts)
+			w.place(fmt.Sprintf("part%d", step))
+		}
+		w.p("VMOVUPS (R12), %s", y)
+	}, w.insAMD64, func(step int) {
+		w.p("VMOVUPS %s, (R12)", y)
+		w.p("ADDQ $%d, R12", w.t.bytes)
+		w.p("ADDQ $%d, R11", w.b.portion[step])
+		if parts > 1 {
+			w.p("ADDQ $%d, R9", w.t.bytes)
+			w.p("ADDQ $%d, R10", odd)
+			w.p("DECQ R13")
+			w.p("JNE part%d", step)
+			w.p("LEAQ -64(R9)(R8*1), R9")
+			w.p("LEAQ -%d(R10)(R8*1), R10", odd*parts)
+		} else {
+			w.p("ADDQ R8, R9")
+		}
+		if !w.b.turns() {
+			w.p("LEAQ -%d(R11)(R8*1), R11", parts*w.b.portion[step])
+		}
+		w.p("DECQ AX")
+		w.p("JNE panel%d", step)
+	})
 	w.p("ADDQ $%d, SI", 16*w.b.f.bytes)
 	w.p("ADDQ $%d, DI", w.b.f.block/32*recordBytes)
 	w.p("DECQ CX")
 	w.p("JNE loop")
 	w.p("VZEROUPPER")
 	w.p("RET")
+}
+
+// steps writes the steps of a block, each of which is a loop over panels.
+func (w *panelWriter) steps(begin func(step int), write func(i int), end func(step int)) {
+	step := -1
+	for i, in := range w.ins {
+		if in.op == "step" {
+			if step >= 0 {
+				end(step)
+			}
+			step = in.n
+			begin(step)
+		}
+		write(i)
+	}
+	end(step)
 }
 
 func (w *panelWriter) unpackAMD64() {

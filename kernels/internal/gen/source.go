@@ -66,6 +66,8 @@ type source struct {
 	now  *tier             // of the function being written
 	args map[string]string // parameter to its place in the frame
 	next int               // number of the next label
+
+	locals int // bytes of local memory that the next function has
 }
 
 // A pool holds the constants of one architecture, each repeated to the width of
@@ -111,8 +113,9 @@ func (s *source) begin(f *function, t *tier, notes string) {
 	if notes != "" {
 		fmt.Fprintf(w, "// %s\n", strings.ReplaceAll(wrap(notes, 100), "\n", "\n// "))
 	}
-	fmt.Fprintf(w, "//\n// func %s%s(%s)\nTEXT ·%s%s(SB), NOSPLIT, $0-%d\n",
-		f.name, t.suffix, f.list, f.name, t.suffix, offset)
+	fmt.Fprintf(w, "//\n// func %s%s(%s)\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n",
+		f.name, t.suffix, f.list, f.name, t.suffix, s.locals, offset)
+	s.locals = 0
 }
 
 func (s *source) p(format string, args ...any) {
