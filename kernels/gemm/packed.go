@@ -32,12 +32,19 @@ func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 		return
 	}
 	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
+	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width}, m, n, k, lda, ldc, add)
+}
+
+// multiplyPacked is Packed by assembly; b begins with the first panel.
+func multiplyPacked[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
 	first := 0
 	if quarter := n / Width / 4; m <= mostRows[T](4) {
+		far := b
+		far.next *= quarter
 		for q := range quarter {
 			for p := 0; p < k; p += unpreempted {
-				b := panels[T]{packed[(q*k+p)*Width:], Width, quarter * k * Width}
-				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, b, c[q*Width:], ldc, quarter*Width, add || p > 0)
+				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, far.from((q*k+p)*Width),
+					c[q*Width:], ldc, quarter*Width, add || p > 0)
 			}
 		}
 		first = 4 * quarter * Width
@@ -45,8 +52,7 @@ func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 	for j := first; j < n; j += columns {
 		w := min(columns, n-j)
 		for p := 0; p < k; p += depth {
-			b := panels[T]{packed[j*k+p*Width:], Width, k * Width}
-			multiply(c[j:], a[p:], b, m, w, min(depth, k-p), lda, ldc, add || p > 0)
+			multiply(c[j:], a[p:], b.from(j*k+p*Width), m, w, min(depth, k-p), lda, ldc, add || p > 0)
 		}
 	}
 }

@@ -127,6 +127,20 @@ func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *floa
 //go:noescape
 func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
+// tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
@@ -161,6 +175,20 @@ func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *flo
 //
 //go:noescape
 func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
@@ -255,6 +283,10 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 		tile3x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -264,7 +296,7 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 
 // tileRowsF16 is the most rows of a tile, 0 if there is none.
 func tileRowsF16(panels int) int {
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
 // tileBF16 computes a tile in the current tier; see tile1x1F32.
@@ -278,6 +310,10 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 		tile3x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -287,5 +323,5 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 
 // tileRowsBF16 is the most rows of a tile, 0 if there is none.
 func tileRowsBF16(panels int) int {
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }

@@ -47,10 +47,6 @@ func shapes(t *tier, elem int) (list [][2]int) {
 	return list
 }
 
-// maxHalfRows is how many rows share a panel of 16-bit floats as it is read; for
-// more it is widened first.
-const maxHalfRows = 4
-
 // tiles writes the tiles for a and c with elements of that size, b having the
 // same or the 16-bit format called half.
 func (s *source) tiles(elem int, half string) {
@@ -71,9 +67,6 @@ func (s *source) tiles(elem int, half string) {
 		most := map[int]int{}
 		for _, shape := range shapes(t, elem) {
 			rows, panels := shape[0], shape[1]
-			if half != "" && (rows > maxHalfRows || panels == 2) {
-				continue
-			}
 			f := byShape[shape]
 			if f == nil {
 				name := named(fmt.Sprintf("tile%dx%d", rows, panels))
@@ -209,7 +202,10 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 	s.p("SHLQ $%d, R12", shiftB)
 	s.p("MOVQ %s, R13", s.args["bnext"])
 	s.p("SHLQ $%d, R13", shiftB)
-	if panels == 4 {
+	// With more rows the panels that come next are fetched into the second level cache meanwhile: where they
+	// begin, far from these, no hardware guesses.
+	fetched := panels == 2 && rows > 4 || panels == 1 && t == avx2
+	if panels == 4 || fetched {
 		s.p("LEAQ (R13)(R13*2), AX")
 	}
 	placeB := func(v, offset int) string {
@@ -239,6 +235,16 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 			for at := 0; at < 16*elemB; at += 64 {
 				for q := range 4 {
 					s.p("PREFETCHT0 %s", placeB(q*perPanel, prefetchAhead+at))
+				}
+			}
+		}
+		if fetched && p*16*elemB%64 == 0 {
+			for at := 0; at < 16*elemB; at += 64 {
+				if panels == 1 {
+					s.p("PREFETCHT1 %d(DI)(R13*1)", at)
+				} else {
+					s.p("PREFETCHT1 %d(DI)(R13*2)", at)
+					s.p("PREFETCHT1 %d(DI)(AX*1)", at)
 				}
 			}
 		}
