@@ -1036,6 +1036,16 @@ func pack16F32AVX512(k int, panel, w *float32, ldw int)
 //go:noescape
 func pack16F32AVX2(k int, panel, w *float32, ldw int)
 
+// packPartF32 sets dst[r·to+j] to src[r·from+j-at] for all rows r and the j < 16 for which all bits of
+// head[j] and tail[j] are set. The others become 0; if merge is set they stay, and those that are set
+// must have been 0.
+func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
+	packPartF32AVX2(rows, dst, to, src, from, at, head, tail, merge)
+}
+
+//go:noescape
+func packPartF32AVX2(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool)
+
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
 	if cpu.Current() == cpu.AVX512 {
@@ -1373,3 +1383,6 @@ func tileRowsBF16(panels int) int {
 	}
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
+
+// hasMasks tells that packPartF32 is there.
+const hasMasks = true

@@ -25527,3 +25527,54 @@ loop0:
 done0:
 	VZEROUPPER
 	RET
+
+// packPartF32 sets dst[r·to+j] to src[r·from+j-at] for all rows r and the j < 16 for which all bits of
+// head[j] and tail[j] are set. The others become 0; if merge is set they stay, and those that are set
+// must have been 0.
+//
+// func packPartF32AVX2(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool)
+TEXT ·packPartF32AVX2(SB), NOSPLIT, $0-65
+	MOVQ rows+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ to+16(FP), R8
+	MOVQ src+24(FP), SI
+	MOVQ from+32(FP), R9
+	MOVQ at+40(FP), AX
+	MOVQ head+48(FP), BX
+	MOVQ tail+56(FP), DX
+	SHLQ $2, R8
+	SHLQ $2, R9
+	SHLQ $2, AX
+	SUBQ AX, SI
+	VMOVUPS 0(BX), Y2
+	VANDPS 0(DX), Y2, Y2
+	VMOVUPS 32(BX), Y3
+	VANDPS 32(DX), Y3, Y3
+	TESTQ CX, CX
+	JEQ done
+	CMPB merge+64(FP), $0
+	JNE merged
+loop:
+	VMASKMOVPS 0(SI), Y2, Y0
+	VMOVUPS Y0, 0(DI)
+	VMASKMOVPS 32(SI), Y3, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ R9, SI
+	ADDQ R8, DI
+	DECQ CX
+	JNE loop
+	JMP done
+merged:
+	VMASKMOVPS 0(SI), Y2, Y0
+	VORPS 0(DI), Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VMASKMOVPS 32(SI), Y3, Y1
+	VORPS 32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ R9, SI
+	ADDQ R8, DI
+	DECQ CX
+	JNE merged
+done:
+	VZEROUPPER
+	RET

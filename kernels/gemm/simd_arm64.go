@@ -325,3 +325,10 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 func tileRowsBF16(panels int) int {
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
+
+// hasMasks tells that packPartF32 is there.
+const hasMasks = false
+
+func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
+	panic("this build has no assembly")
+}

@@ -18,6 +18,7 @@ func gemm() *source {
 	s.tiles(4, "F16")
 	s.tiles(4, "BF16")
 	s.transposed()
+	s.parts()
 	return s
 }
 
