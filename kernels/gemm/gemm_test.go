@@ -250,6 +250,17 @@ func eachTier(b *testing.B, name string, products int, f func()) {
 	}
 }
 
+// TestPeak runs the loop in every tier.
+func TestPeak(t *testing.T) {
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		if n := Peak(3); n != 3*2*peakPairs {
+			t.Errorf("%s: three turns are %d operations, want %d", tier, n, 3*2*peakPairs)
+		}
+		restore()
+	}
+}
+
 // BenchmarkPeak is the inner loop on data of the first level cache: what the
 // others may be compared with.
 func BenchmarkPeak(b *testing.B) {

@@ -1046,6 +1046,21 @@ func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, hea
 //go:noescape
 func packPartF32AVX2(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool)
 
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+func peakF32(turns int) {
+	if cpu.Current() == cpu.AVX512 {
+		peakF32AVX512(turns)
+		return
+	}
+	peakF32AVX2(turns)
+}
+
+//go:noescape
+func peakF32AVX512(turns int)
+
+//go:noescape
+func peakF32AVX2(turns int)
+
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
 	if cpu.Current() == cpu.AVX512 {
@@ -1386,3 +1401,6 @@ func tileRowsBF16(panels int) int {
 
 // hasMasks tells that packPartF32 is there.
 const hasMasks = true
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

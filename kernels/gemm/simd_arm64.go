@@ -226,6 +226,11 @@ func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add
 //go:noescape
 func pack16F32(k int, panel, w *float32, ldw int)
 
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+//
+//go:noescape
+func peakF32(turns int)
+
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
 	switch rows<<2 + panels - 1 {
@@ -332,3 +337,6 @@ const hasMasks = false
 func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
 	panic("this build has no assembly")
 }
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

@@ -4015,3 +4015,141 @@ loop:
 	BNE loop
 done:
 	RET
+
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+//
+// func peakF32(turns int)
+TEXT ·peakF32(SB), NOSPLIT, $0-8
+	MOVD turns+0(FP), R0
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VEOR V24.B16, V24.B16, V24.B16
+	VEOR V25.B16, V25.B16, V25.B16
+	VEOR V26.B16, V26.B16, V26.B16
+	VEOR V27.B16, V27.B16, V27.B16
+	VEOR V28.B16, V28.B16, V28.B16
+	VEOR V29.B16, V29.B16, V29.B16
+	VEOR V30.B16, V30.B16, V30.B16
+	VEOR V31.B16, V31.B16, V31.B16
+loop:
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	SUBS $1, R0
+	BGT loop
+	RET

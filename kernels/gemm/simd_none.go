@@ -53,6 +53,8 @@ func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, hea
 	panic("this build has no assembly")
 }
 
+func peakF32(turns int) { panic("this build has no assembly") }
+
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
 	panic("this build has no assembly")
 }
@@ -79,3 +81,6 @@ func tileRowsBF16(panels int) int { panic("this build has no assembly") }
 
 // hasMasks tells that packPartF32 is there.
 const hasMasks = false
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

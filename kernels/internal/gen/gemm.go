@@ -19,6 +19,7 @@ func gemm() *source {
 	s.tiles(4, "BF16")
 	s.transposed()
 	s.parts()
+	s.peak()
 	return s
 }
 
@@ -406,4 +407,54 @@ func (s *source) rowsInto(elem int) {
 			}
 			b.store(0, c)
 		}})
+}
+
+// peakPairs is the multiplications of a turn of peak, each with an addition.
+const peakPairs = 384
+
+// peak writes a loop of nothing but multiply-adds on registers, so many that none
+// waits for another.
+func (s *source) peak() {
+	f := s.declare("peakF32", "turns int", fmt.Sprintf("peakF32 does nothing useful: %d fused multiply-adds of zeros "+
+		"a turn, on registers.", peakPairs))
+	for _, t := range tiers {
+		count := t.registers * 3 / 4
+		s.begin(f, t, "")
+		vec := func(r int) string {
+			return fmt.Sprintf("%c%d", map[*tier]byte{avx512: 'Z', avx2: 'Y', neon: 'V'}[t], r)
+		}
+		counter := map[string]string{"amd64": "CX", "arm64": "R0"}[t.arch]
+		s.p("MOV%s %s, %s", map[string]string{"amd64": "Q", "arm64": "D"}[t.arch], s.args["turns"], counter)
+		for r := range t.registers {
+			switch t {
+			case avx512:
+				s.p("VPXORQ %s, %s, %s", vec(r), vec(r), vec(r))
+			case avx2:
+				s.p("VXORPS %s, %s, %s", vec(r), vec(r), vec(r))
+			default:
+				s.p("VEOR %s.B16, %s.B16, %s.B16", vec(r), vec(r), vec(r))
+			}
+		}
+		s.place("loop")
+		for i := range peakPairs * 4 / t.bytes {
+			if t == neon {
+				s.word("fma", 4, i%count, count, count+1)
+			} else {
+				s.p("VFMADD231PS %s, %s, %s", vec(count), vec(count+1), vec(i%count))
+			}
+		}
+		if t == neon {
+			s.p("SUBS $1, R0")
+			s.p("BGT loop")
+		} else {
+			s.p("DECQ CX")
+			s.p("JGT loop")
+			s.p("VZEROUPPER")
+		}
+		s.p("RET")
+	}
+	for _, arch := range []string{"amd64", "arm64", "none"} {
+		const text = "\n// peakPairs is the multiplications of a turn of peakF32.\nconst peakPairs = %d\n"
+		s.extra[arch] += fmt.Sprintf(text, peakPairs)
+	}
 }
