@@ -270,9 +270,16 @@ func packBlocksIn[T num.Float](buffer []T, most int, c, a, b []T, m, n, k, lda, 
 	}
 }
 
+// packedAtOnce is how many rows one call of assembly packs at most, for the reason that unpreempted has.
+const packedAtOnce = 2048
+
 // packRows copies the k×n matrix b into panels, which begin at multiples of
 // next. The last one is padded with zeros.
 func packRows[T num.Float](dst, b []T, n, k, ldb, next int) {
+	for ; k > packedAtOnce; k -= packedAtOnce {
+		packRows(dst, b, n, packedAtOnce, ldb, next)
+		dst, b = dst[packedAtOnce*Width:], b[packedAtOnce*ldb:]
+	}
 	for n > 0 && k > 0 {
 		w := Width
 		switch {
@@ -320,7 +327,9 @@ func packColumns[T num.Float](dst, b []T, n, k, ldb, next int) {
 		if !wide[T]() && w == Width && assembly() {
 			done = k &^ 15
 			_, _ = dst[k*Width-1], b[(Width-1)*ldb+k-1]
-			pack16F32(done, f32(dst), f32(b), ldb)
+			for p := 0; p < done; p += unpreempted {
+				pack16F32(min(unpreempted, done-p), f32(dst[p*Width:]), f32(b[p:]), ldb)
+			}
 		}
 		for p := done; p < k; p++ {
 			row := dst[p*Width:][:Width]

@@ -130,6 +130,8 @@ func TestProductsEqualTheDefinition(t *testing.T) {
 	check[float64](t, r, 390, 19, 259, 0)
 	check[float32](t, r, 2, 81, unpreempted+37, 0) // more than one call of assembly
 	check[float64](t, r, 2, 2050, 65, 1)
+	check[float32](t, r, 1, 97, 2*packedAtOnce+3, 0)
+	check[float64](t, r, 1, 23, packedAtOnce+3, 1)
 	check[float32](t, r, 0, 8, 8, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
