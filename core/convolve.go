@@ -13,10 +13,12 @@ import (
 // A convolution is a product of matrices: of the weight, a row per output channel, and of a matrix whose columns are
 // what the kernel sees at each place. The second is made tile by tile (Chellapilla, Puri and Simard 2006).
 const (
-	convColumns = 128     // places in a tile
+	convColumns = 128     // places in a tile at most
 	convThin    = 1024    // places in a tile of a few rows, which is not worth the second matrix
-	convDepth   = 1024    // products of a sum that are done at once
-	convWork    = 1 << 19 // multiplications in a tile
+	convWork    = 1 << 23 // multiplications in a tile
+	// The part of the second matrix that is made at once, used and forgotten, stays in the second level cache.
+	convPanels = 2 * gemm.Width // its columns
+	convDepth  = 576            // its rows: products of a sum
 )
 
 // strided is what the kernel sees along one axis: at place q of the output, places q·step + offsets[i] of the input,
@@ -88,9 +90,11 @@ func convolveAs[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []stride
 	}
 	y := convRoom[C](c, r, steps, yOrder, phase)
 	v.y = elementsOf[C](y)
-	v.rows, v.block, v.thin = min(v.out, max(64, convWork/max(1, v.depth*convColumns))), convColumns, v.out < 4
-	if v.thin {
-		v.block = convThin
+	if v.thin = v.out < 4; v.thin {
+		v.rows, v.block = v.out, convThin
+	} else { // many rows share what is made for a few columns
+		v.rows = min(v.out, max(60, convWork/max(1, v.depth*convPanels)/12*12))
+		v.block = min(convColumns, max(1, convWork/max(1, v.depth*v.rows*convPanels))*convPanels)
 	}
 	v.across, v.down = ceilDiv(v.places, v.block), ceilDiv(v.out, v.rows)
 	c.Split(v.units*v.across*v.down, 1, v.tiles)
@@ -257,8 +261,9 @@ func giveRoom[C num.Float](b *[]C) {
 
 // tiles does the tiles [lo, hi).
 func (v *convolver[C]) tiles(lo, hi int) {
-	room := takeRoom[C](min(v.depth, convDepth) * convColumns)
+	room := takeRoom[C](min(v.depth, convDepth) * convPanels)
 	defer giveRoom(room)
+	var view view
 	for t := lo; t < hi; t++ {
 		i, j, unit := t%v.down*v.rows, t/v.down%v.across*v.block, t/v.down/v.across
 		m, n := min(v.rows, v.out-i), min(v.block, v.places-j)
@@ -267,7 +272,7 @@ func (v *convolver[C]) tiles(lo, hi int) {
 		if w, x := v.w[row*v.depth:], v.x[unit*v.in*v.size:]; v.thin || v.depth == 0 {
 			v.addUp(y, w, x, m, n, j)
 		} else {
-			v.product(y, w, x, m, n, j, *room)
+			v.product(y, w, x, m, n, j, &view, *room)
 		}
 		if v.bias == nil {
 			continue
@@ -282,86 +287,81 @@ func (v *convolver[C]) tiles(lo, hi int) {
 }
 
 // product is y = w · columns j … j+n-1, m rows.
-func (v *convolver[C]) product(y, w, x []C, m, n, j int, columns []C) {
-	for k := 0; k < v.depth; k += convDepth {
-		d := min(convDepth, v.depth-k)
-		switch {
-		case !v.direct:
-			v.fill(columns, x, k, d, j, n)
-			gemm.Packed(y, w[k:], columns, m, n, d, v.depth, v.places, k > 0)
-		case k == 0:
-			gemm.NN(y, w, x[j:], m, n, d, v.depth, v.size, v.places)
-		default:
-			gemm.AddNN(y, w[k:], x[k*v.size+j:], m, n, d, v.depth, v.size, v.places)
+func (v *convolver[C]) product(y, w, x []C, m, n, j int, seen *view, columns []C) {
+	if v.direct {
+		gemm.NN(y, w, x[j:], m, n, v.depth, v.depth, v.size, v.places)
+		return
+	}
+	v.look(seen, j, n)
+	for at := 0; at < n; at += convPanels {
+		for k := 0; k < v.depth; k += convDepth {
+			d := min(convDepth, v.depth-k)
+			v.fill(columns, x, seen, at/gemm.Width, min(seen.panels, (at+convPanels)/gemm.Width), k, d)
+			gemm.Packed(y[at:], w[k:], columns, m, min(convPanels, n-at), d, v.depth, v.places, k > 0)
 		}
 	}
 }
 
-// piece is a part of a row of a panel: n elements from at on are elements p, p+step, … of x.
+// view is what the kernel sees at some columns, in every channel: at place i of the kernel the columns of panel p meet
+// pieces[first[i·panels+p]:first[i·panels+p+1]], and else padding.
+type view struct {
+	panels int
+	first  []int
+	pieces []piece
+}
+
+// piece is a part of a row of a panel: n elements from at on are elements p, p+step, … of a channel.
 type piece struct{ at, n, p, step int }
 
-// fill sets dst, in panels as gemm.Packed reads them, to what the kernel sees of x as products k … k+d-1 of a sum, in
-// columns j … j+n-1. A place of the kernel sees the same pieces of every channel.
-func (v *convolver[C]) fill(dst, x []C, k, d, j, n int) {
-	var room [convColumns]piece
+// look finds what the kernel sees at columns j … j+n-1.
+func (v *convolver[C]) look(seen *view, j, n int) {
+	seen.panels, seen.first, seen.pieces = ceilDiv(n, gemm.Width), seen.first[:0], seen.pieces[:0]
 	for place := range v.kernel {
-		pieces, seen := room[:0], 0
+		begin := place * seen.panels
 		v.runs(n, place, j, func(at, n, p, step int) {
-			seen += n
 			for n > 0 {
 				some := min(n, gemm.Width-at%gemm.Width)
-				pieces = append(pieces, piece{at/gemm.Width*d*gemm.Width + at%gemm.Width, some, p, step})
+				for len(seen.first) <= begin+at/gemm.Width {
+					seen.first = append(seen.first, len(seen.pieces))
+				}
+				seen.pieces = append(seen.pieces, piece{at % gemm.Width, some, p, step})
 				at, n, p = at+some, n-some, p+some*step
 			}
 		})
+		for len(seen.first) < begin+seen.panels {
+			seen.first = append(seen.first, len(seen.pieces))
+		}
+	}
+	seen.first = append(seen.first, len(seen.pieces))
+}
+
+// fill sets dst, in panels as gemm.Packed reads them, to products k … k+d-1 of a sum in panels lo … hi-1 of a view of
+// x.
+func (v *convolver[C]) fill(dst, x []C, seen *view, lo, hi, k, d int) {
+	to := v.kernel * gemm.Width
+	for place := range v.kernel {
 		first := k + (place+v.kernel-k%v.kernel)%v.kernel
 		if first >= k+d {
 			continue
 		}
-		rows, row := (k+d-first-1)/v.kernel+1, dst[(first-k)*gemm.Width:]
-		for i := 0; i < rows && seen < n; i++ {
-			for at := 0; at < n; at += gemm.Width {
-				clear(row[i*v.kernel*gemm.Width+at*d:][:gemm.Width])
+		rows, channel := (k+d-first-1)/v.kernel+1, x[first/v.kernel*v.size:]
+		for panel := lo; panel < hi; panel++ {
+			row, at := dst[((panel-lo)*d+first-k)*gemm.Width:], place*seen.panels+panel
+			pieces := seen.pieces[seen.first[at]:seen.first[at+1]]
+			if len(pieces) == 0 || pieces[0].step > 1 {
+				gemm.PackPart(row, nil, 0, rows, to, 0, 0, false)
 			}
-		}
-		for _, s := range pieces {
-			copyPiece(row[s.at:], x[first/v.kernel*v.size+s.p:], s, rows, v.kernel*gemm.Width, v.size)
-		}
-	}
-}
-
-// copyPiece copies a piece of so many channels, which lie from step apart, to rows that lie to apart.
-func copyPiece[C num.Float](dst, src []C, s piece, rows, to, from int) {
-	_, _ = dst[(rows-1)*to+s.n-1], src[(rows-1)*from+(s.n-1)*s.step]
-	if size := unsafe.Sizeof(dst[0]); size == 4 && s.step == 1 {
-		copyWide(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), s.n, rows, 4*to, 4*from)
-		return
-	}
-	for i := range rows {
-		to, from := dst[i*to:][:s.n], src[i*from:]
-		for j := range to {
-			to[j] = from[j*s.step]
-		}
-	}
-}
-
-// copyWide copies n ≤ 16 words of 4 bytes in each row, by moves of a fixed size that may overlap.
-func copyWide(dst, src unsafe.Pointer, n, rows, to, from int) {
-	last := 4 * n
-	for i := range rows {
-		dp, sp := unsafe.Add(dst, i*to), unsafe.Add(src, i*from)
-		switch {
-		case n == 16:
-			*(*[64]byte)(dp) = *(*[64]byte)(sp)
-		case n >= 8:
-			*(*[32]byte)(dp) = *(*[32]byte)(sp)
-			*(*[32]byte)(unsafe.Add(dp, last-32)) = *(*[32]byte)(unsafe.Add(sp, last-32))
-		case n >= 4:
-			*(*[16]byte)(dp) = *(*[16]byte)(sp)
-			*(*[16]byte)(unsafe.Add(dp, last-16)) = *(*[16]byte)(unsafe.Add(sp, last-16))
-		default:
-			for i := range n {
-				*(*uint32)(unsafe.Add(dp, 4*i)) = *(*uint32)(unsafe.Add(sp, 4*i))
+			for i, s := range pieces {
+				if s.step == 1 {
+					gemm.PackPart(row, channel[s.p:], s.n, rows, to, v.size, s.at, i > 0)
+					continue
+				}
+				for r := range rows {
+					to, from := row[r*to+s.at:][:s.n], channel[r*v.size+s.p:]
+					for j := range to {
+						to[j] = from[j*s.step]
+					}
+				}
 			}
 		}
 	}

@@ -10,20 +10,17 @@ import (
 	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
-// machine prints what n cores reach at the same time: the clock, multiply-adds on data of the first-level cache, and
-// reading memory in four streams a core. All are the best of some tries, since they bound what can be had.
+// machine prints what n cores reach at the same time: the clock, multiply-adds on registers, and reading memory
+// in four streams a core. All are the best of some tries, since they bound what can be had.
 func machine(n int) {
-	clock := best(func() float64 { return together(n, clockRate) }) / float64(n)
-	flops := best(func() float64 { return together(n, fmaRate) })
-	read := best(func() float64 { return together(n, readRate) })
-	fmt.Printf("%d thread(s), tier %s: clock %.2f GHz, FMA %.0f GFLOP/s, four-stream read %.1f GB/s\n",
-		n, cpu.Current(), clock/1e9, flops/1e9, read/1e9)
+	const brief = 50 // tries of less than a millisecond: some will not be interrupted
+	clock := slices.Max(tries(brief, func() float64 { return together(n, clockRate) })) / float64(n)
+	flops := slices.Max(tries(brief, func() float64 { return together(n, fmaRate) }))
+	read := slices.Max(tries(few, func() float64 { return together(n, readRate) }))
+	fmt.Printf("%d thread(s), tier %s: clock %.2f GHz, FMA %.0f GFLOP/s (%.1f a cycle and core), "+
+		"four-stream read %.1f GB/s\n", n, cpu.Current(), clock/1e9, flops/1e9, flops/clock/float64(n), read/1e9)
 	products(n, flops, read)
 	fmt.Println()
-}
-
-func best(f func() float64) float64 {
-	return slices.Max(tries(f))
 }
 
 // together is the sum of f over n goroutines at once.
@@ -43,30 +40,28 @@ func together(n int, f func() float64) float64 {
 
 var sink uint64
 
-// clockRate is cycles a second: each multiplication waits three cycles for the one before.
+// clockRate is cycles a second: each addition waits one cycle for the one before.
 func clockRate() float64 {
-	const steps = 10_000_000
-	x := uint64(3)
+	const turns, inTurn = 100_000, 16
+	x, a, b := uint64(3), sink|1, sink|2 // not constants, which the compiler would add up
 	begin := time.Now()
-	for range steps {
-		x *= 0x9E3779B97F4A7C15
+	for range turns {
+		x = (((x + a) ^ b + a) ^ b + a) ^ b
+		x = (((x + a) ^ b + a) ^ b + a) ^ b
+		x = ((x + a) ^ b + a) ^ b
 	}
 	t := time.Since(begin).Seconds()
 	if x == 1 {
 		sink = x
 	}
-	return 3 * steps / t
+	return inTurn * turns / t
 }
 
-// fmaRate is the additions and multiplications a second of a matrix product that stays in the first-level cache.
+// fmaRate is the additions and multiplications a second of a loop that does nothing else, on registers.
 func fmaRate() float64 {
-	const m, n, k, repeats = 12, 32, 120, 1000
-	a, packed, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
 	begin := time.Now()
-	for range repeats {
-		gemm.Packed(c, a, packed, m, n, k, k, n, false)
-	}
-	return 2 * m * n * k * repeats / time.Since(begin).Seconds()
+	n := gemm.Peak(1 << 16)
+	return float64(n) / time.Since(begin).Seconds()
 }
 
 // readRate is bytes a second of adding up 128 MiB that lie in memory, four distant words at a time.
@@ -97,17 +92,19 @@ func readRate() float64 {
 // packed first as an operation does, and one row times matrices that come from memory, packed and as they lie.
 func products(n int, flops, read float64) {
 	for _, size := range []int{512, 1024} {
-		rate := median(tries(func() float64 { return together(n, func() float64 { return squareRate(size) }) }))
+		rate := median(tries(few, func() float64 { return together(n, func() float64 { return squareRate(size) }) }))
 		fmt.Printf("  %d³ with packing: %.0f GFLOP/s, %.2f of FMA\n", size, rate/1e9, rate/flops)
 	}
 	for _, packed := range []bool{true, false} {
-		rate := median(tries(func() float64 { return together(n, func() float64 { return rowRate(packed) }) }))
+		rate := median(tries(few, func() float64 { return together(n, func() float64 { return rowRate(packed) }) }))
 		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read\n", packed, rate/1e9, rate/read)
 	}
 }
 
-func tries(f func() float64) []float64 {
-	t := make([]float64, 7)
+const few = 7
+
+func tries(n int, f func() float64) []float64 {
+	t := make([]float64, n)
 	for i := range t {
 		t[i] = f()
 	}

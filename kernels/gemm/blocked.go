@@ -28,18 +28,35 @@ func wide[T num.Float]() bool {
 func f32[T num.Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 func f64[T num.Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// panels is how b lies: element (p, j) of panel q is at q·next + p·step + j.
+// panels is how b lies: element (p, j) of panel q is at q·next + p·step + j of at, or of half, whose format is kind.
 type panels[T num.Float] struct {
 	at         []T
+	half       []uint16
+	kind       Half
 	step, next int
+}
+
+// from is the panels whose first element is element i.
+func (b panels[T]) from(i int) panels[T] {
+	if b.half != nil {
+		b.half = b.half[i:]
+	} else {
+		b.at = b.at[i:]
+	}
+	return b
 }
 
 // tileOf computes one tile of the current tier.
 func tileOf[T num.Float](rows, count, k int, a []T, lda int, b panels[T], c []T, ldc, cnext int, add bool) {
-	if wide[T]() {
+	switch {
+	case wide[T]():
 		tileF64(rows, count, k, f64(a), lda, f64(b.at), b.step, b.next, f64(c), ldc, cnext, add)
-	} else {
+	case b.half == nil:
 		tileF32(rows, count, k, f32(a), lda, f32(b.at), b.step, b.next, f32(c), ldc, cnext, add)
+	case b.kind == BF16:
+		tileBF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add)
+	default:
+		tileF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add)
 	}
 }
 
@@ -57,7 +74,7 @@ func mostRows[T num.Float](count int) int {
 func multiply[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
 	most := max(mostRows[T](2), mostRows[T](1))
 	tiles := (m + most - 1) / most
-	if n <= 2*Width || m < most/2 || lda%(1024/int(unsafe.Sizeof(c[0]))) != 0 {
+	if n <= 2*Width || m < 3 || lda%(1024/int(unsafe.Sizeof(c[0]))) != 0 {
 		for t := range tiles { // of nearly equal height: a low one is slow
 			i, end := t*m/tiles, (t+1)*m/tiles
 			across(c[i*ldc:], a[i*lda:], b, end-i, n, k, lda, ldc, add)
@@ -80,16 +97,16 @@ func multiply[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add boo
 func across[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
 	count, q := n/Width, 0
 	for ; q+4 <= count && m <= mostRows[T](4); q += 4 {
-		tileOf(m, 4, k, a, lda, panels[T]{b.at[q*b.next:], b.step, b.next}, c[q*Width:], ldc, Width, add)
+		tileOf(m, 4, k, a, lda, b.from(q*b.next), c[q*Width:], ldc, Width, add)
 	}
 	for ; q+2 <= count && m <= mostRows[T](2); q += 2 {
-		tileOf(m, 2, k, a, lda, panels[T]{b.at[q*b.next:], b.step, b.next}, c[q*Width:], ldc, Width, add)
+		tileOf(m, 2, k, a, lda, b.from(q*b.next), c[q*Width:], ldc, Width, add)
 	}
 	for ; q < count; q++ {
-		tileOf(m, 1, k, a, lda, panels[T]{b.at[q*b.next:], b.step, b.next}, c[q*Width:], ldc, Width, add)
+		tileOf(m, 1, k, a, lda, b.from(q*b.next), c[q*Width:], ldc, Width, add)
 	}
 	if w := n % Width; w > 0 {
-		edge(c[q*Width:], a, panels[T]{b.at[q*b.next:], b.step, b.next}, m, w, k, lda, ldc, add)
+		edge(c[q*Width:], a, b.from(q*b.next), m, w, k, lda, ldc, add)
 	}
 }
 
@@ -119,7 +136,7 @@ func rowMajor[T num.Float](c, a, b []T, m, n, k, lda, ldb, ldc int, add bool) {
 		whole = n &^ (Width - 1)
 		for p := 0; p < k && whole > 0; p += depth {
 			d := min(depth, k-p)
-			raw := panels[T]{b[p*ldb:], ldb, Width}
+			raw := panels[T]{at: b[p*ldb:], step: ldb, next: Width}
 			multiply(c, a[p:], raw, m, whole, d, lda, ldc, add || p > 0)
 		}
 	}
@@ -204,7 +221,7 @@ func dot16[T num.Float](c, a, b []T, m, k, lda, ldb, ldc int) {
 	if rest := k - whole; rest > 0 {
 		var panel [Width * Width]T
 		packColumns(panel[:], b[whole:], Width, rest, ldb, 0)
-		tileOf(m, 1, rest, a[whole:], lda, panels[T]{panel[:], Width, 0}, part[:], Width, Width, true)
+		tileOf(m, 1, rest, a[whole:], lda, panels[T]{at: panel[:], step: Width}, part[:], Width, Width, true)
 	}
 	for i := range m {
 		copy(c[i*ldc:][:Width], part[i*Width:])
@@ -242,7 +259,7 @@ func packBlocksIn[T num.Float](buffer []T, most int, c, a, b []T, m, n, k, lda, 
 		w := min(most, n-j)
 		for p := 0; p < k; p += depth {
 			d := min(depth, k-p)
-			packed := panels[T]{buffer, Width, d * Width}
+			packed := panels[T]{at: buffer, step: Width, next: d * Width}
 			if transposed {
 				packColumns(buffer, b[j*ldb+p:], w, d, ldb, d*Width)
 			} else {
@@ -253,9 +270,16 @@ func packBlocksIn[T num.Float](buffer []T, most int, c, a, b []T, m, n, k, lda, 
 	}
 }
 
+// packedAtOnce is how many rows one call of assembly packs at most, for the reason that unpreempted has.
+const packedAtOnce = 2048
+
 // packRows copies the k×n matrix b into panels, which begin at multiples of
 // next. The last one is padded with zeros.
 func packRows[T num.Float](dst, b []T, n, k, ldb, next int) {
+	for ; k > packedAtOnce; k -= packedAtOnce {
+		packRows(dst, b, n, packedAtOnce, ldb, next)
+		dst, b = dst[packedAtOnce*Width:], b[packedAtOnce*ldb:]
+	}
 	for n > 0 && k > 0 {
 		w := Width
 		switch {
@@ -303,7 +327,9 @@ func packColumns[T num.Float](dst, b []T, n, k, ldb, next int) {
 		if !wide[T]() && w == Width && assembly() {
 			done = k &^ 15
 			_, _ = dst[k*Width-1], b[(Width-1)*ldb+k-1]
-			pack16F32(done, f32(dst), f32(b), ldb)
+			for p := 0; p < done; p += unpreempted {
+				pack16F32(min(unpreempted, done-p), f32(dst[p*Width:]), f32(b[p:]), ldb)
+			}
 		}
 		for p := done; p < k; p++ {
 			row := dst[p*Width:][:Width]

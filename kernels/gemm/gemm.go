@@ -61,4 +61,26 @@ func simd(m, n, k int) bool {
 	return m*n*k >= 64 && assembly()
 }
 
+// Peak runs so many turns of a loop of nothing but float32 fused multiply-adds that wait for nothing, and returns how
+// many operations that were, multiplications and additions: what no product can be faster than.
+func Peak(turns int) (operations int) {
+	if assembly() {
+		const most = 4096 // a call of assembly cannot be preempted
+		for left := turns; left > 0; left -= most {
+			peakF32(min(left, most))
+		}
+		return 2 * peakPairs * turns
+	}
+	var acc [Width]float32
+	for range turns * peakPairs / Width {
+		for i := range acc {
+			acc[i] = num.FMA(acc[i], 0.5, 1)
+		}
+	}
+	if acc[0] > 2 { // never: it makes the compiler leave nothing out
+		return 0
+	}
+	return 2 * peakPairs * turns
+}
+
 func assembly() bool { return hasSIMD && cpu.Current() != cpu.Generic }

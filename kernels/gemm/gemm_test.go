@@ -130,6 +130,8 @@ func TestProductsEqualTheDefinition(t *testing.T) {
 	check[float64](t, r, 390, 19, 259, 0)
 	check[float32](t, r, 2, 81, unpreempted+37, 0) // more than one call of assembly
 	check[float64](t, r, 2, 2050, 65, 1)
+	check[float32](t, r, 1, 97, 2*packedAtOnce+3, 0)
+	check[float64](t, r, 1, 23, packedAtOnce+3, 1)
 	check[float32](t, r, 0, 8, 8, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -192,6 +194,49 @@ func TestNaNAndInfinityGoThrough(t *testing.T) {
 	}
 }
 
+// TestPackPart packs every part of a panel's columns, alone and beside another one, from slices that end with it.
+func TestPackPart(t *testing.T) {
+	t.Run("float32", testPackPart[float32])
+	t.Run("float64", testPackPart[float64])
+}
+
+func testPackPart[T num.Float](t *testing.T) {
+	const rows, to, from = 3, 2*Width + 1, 20
+	src := make([]T, rows*from)
+	for i := range src {
+		src[i] = T(i + 1)
+	}
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		for at := range Width + 1 {
+			for n := range Width + 1 - at {
+				dst := make([]T, (rows-1)*to+Width+1)
+				for i := range dst {
+					dst[i] = guard
+				}
+				PackPart(dst, src[len(src)-(rows-1)*from-n:], n, rows, to, from, at, false)
+				PackPart(dst, src[:(rows-1)*from+at], at, rows, to, from, 0, true)
+				for i, v := range dst {
+					want := T(guard)
+					switch r, j := i/to, i%to; {
+					case j >= Width:
+					case j < at:
+						want = src[r*from+j]
+					case j < at+n:
+						want = src[len(src)-(rows-1)*from-n+r*from+j-at]
+					default:
+						want = 0
+					}
+					if v != want {
+						t.Fatalf("%s: %d columns from %d on: element %d is %v, want %v", tier, n, at, i, v, want)
+					}
+				}
+			}
+		}
+		restore()
+	}
+}
+
 // eachTier runs f as a benchmark in every tier, f does so many multiplications.
 func eachTier(b *testing.B, name string, products int, f func()) {
 	for _, tier := range cpu.Tiers() {
@@ -204,6 +249,17 @@ func eachTier(b *testing.B, name string, products int, f func()) {
 			}
 			b.ReportMetric(2*float64(products)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 		})
+	}
+}
+
+// TestPeak runs the loop in every tier.
+func TestPeak(t *testing.T) {
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		if n := Peak(3); n != 3*2*peakPairs {
+			t.Errorf("%s: three turns are %d operations, want %d", tier, n, 3*2*peakPairs)
+		}
+		restore()
 	}
 }
 

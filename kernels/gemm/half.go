@@ -17,12 +17,6 @@ const (
 	BF16
 )
 
-const (
-	fewHalf   = 4  // rows that read the panels as they are; for more, blocks are widened first
-	halfRows  = 96 // that use a block once it is widened
-	halfBlock = 2 * Width
-)
-
 // widen converts packed elements.
 func (h Half) widen(dst []float32, src []uint16) {
 	if h == BF16 {
@@ -35,7 +29,7 @@ func (h Half) widen(dst []float32, src []uint16) {
 // PackHalf packs bᵀ, b[n×k] of 16-bit elements, into panels: PackedLen(n, k) of
 // them, each as it was.
 func PackHalf(dst, b []uint16, n, k, ldb int) {
-	const deep = 32 // elements of a line of the cache
+	const deep = 256 // a panel's part of that depth stays in the first level cache while its columns come
 	dst = dst[:PackedLen(n, k)]
 	for j := 0; j < n; j += Width {
 		panel, w := dst[j*k:][:k*Width], min(Width, n-j)
@@ -44,14 +38,43 @@ func PackHalf(dst, b []uint16, n, k, ldb int) {
 		}
 		for p := 0; p < k; p += deep {
 			d := min(deep, k-p)
-			block := panel[p*Width:][:d*Width]
+			block, done := panel[p*Width:][:d*Width], 0
+			if w == Width && assembly() {
+				done = d &^ 3
+				for r := 0; r < Width; r += 4 {
+					packFour(block[r:], b[(j+r)*ldb+p:], done, ldb)
+				}
+			}
 			for r := range w {
 				to := block[r:]
-				for i, v := range b[(j+r)*ldb+p:][:d] {
-					to[i*Width] = v
+				for i, v := range b[(j+r)*ldb+p+done:][:d-done] {
+					to[(done+i)*Width] = v
 				}
 			}
 		}
+	}
+}
+
+// packFour sets four elements of n rows of a panel, n a multiple of 4, to the elements of four rows of src: squares of
+// four by four, each row one word, whose first element is the lowest.
+func packFour(dst, src []uint16, n, lds int) {
+	if n == 0 {
+		return
+	}
+	const low = 0x0000ffff0000ffff
+	_, _ = dst[(n-1)*Width+3], src[3*lds+n-1]
+	to, from, next := unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), 2*lds
+	for i := 0; i < n; i += 4 {
+		row := unsafe.Add(from, 2*i)
+		a, b := *(*uint64)(row), *(*uint64)(unsafe.Add(row, next))
+		c, d := *(*uint64)(unsafe.Add(row, 2*next)), *(*uint64)(unsafe.Add(row, 3*next))
+		a, b = a&low|b&low<<16, a>>16&low|b&^low
+		c, d = c&low|d&low<<16, c>>16&low|d&^low
+		at := unsafe.Add(to, 2*Width*i)
+		*(*uint64)(at) = a&0xffffffff | c<<32
+		*(*uint64)(unsafe.Add(at, 2*Width)) = b&0xffffffff | d<<32
+		*(*uint64)(unsafe.Add(at, 4*Width)) = a>>32 | c>>32<<32
+		*(*uint64)(unsafe.Add(at, 6*Width)) = b>>32 | d>>32<<32
 	}
 }
 
@@ -65,11 +88,8 @@ func PackedHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc in
 		plainHalf(c, a, packed, kind, m, n, k, lda, ldc, add)
 	default:
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		if m <= fewHalf {
-			halfStreams(c, a, packed, kind, m, n, k, lda, ldc, add)
-		} else {
-			halfBlocks(c, a, packed, kind, m, n, k, lda, ldc, add)
-		}
+		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width}
+		multiplyPacked(c, a, b, m, n, k, lda, ldc, add)
 	}
 }
 
@@ -86,83 +106,6 @@ func plainHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int
 			kind.widen(wide[:], packed[j*k+p*Width:][:d*Width])
 			for i := range m {
 				addRows(c[i*ldc+j:][:min(Width, n-j)], a[i*lda+p:][:d], wide[:], Width)
-			}
-		}
-	}
-}
-
-// halfStreams is the product of a few rows, which is bound by memory: four
-// panels are read at a time, from four distant places.
-func halfStreams(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int, add bool) {
-	quarter := 0
-	if m <= kind.tileRows(4) {
-		quarter = n / Width / 4
-	}
-	for p := 0; p < k; p += unpreempted {
-		d := min(unpreempted, k-p)
-		for q := range quarter {
-			kind.tile(m, 4, d, a[p:], lda, packed[(q*k+p)*Width:], quarter*k*Width, c[q*Width:], ldc, quarter*Width,
-				add || p > 0)
-		}
-		for j := 4 * quarter * Width; j < n; j += Width {
-			b := packed[j*k+p*Width:]
-			w := min(Width, n-j)
-			if w == Width {
-				kind.tile(m, 1, d, a[p:], lda, b, 0, c[j:], ldc, Width, add || p > 0)
-				continue
-			}
-			var part [fewHalf * Width]float32
-			for r := range m {
-				copy(part[r*Width:][:w], c[r*ldc+j:])
-			}
-			kind.tile(m, 1, d, a[p:], lda, b, 0, part[:], Width, Width, add || p > 0)
-			for r := range m {
-				copy(c[r*ldc+j:][:w], part[r*Width:])
-			}
-		}
-	}
-}
-
-// tile computes one tile of the current tier.
-func (h Half) tile(rows, count, k int, a []float32, lda int, b []uint16, bnext int, c []float32, ldc, cnext int, add bool) {
-	at := unsafe.SliceData(b)
-	if h == BF16 {
-		tileBF16(rows, count, k, &a[0], lda, at, Width, bnext, &c[0], ldc, cnext, add)
-	} else {
-		tileF16(rows, count, k, &a[0], lda, at, Width, bnext, &c[0], ldc, cnext, add)
-	}
-}
-
-// tileRows is how many rows a tile of so many panels has, 0 if there is none.
-func (h Half) tileRows(count int) int {
-	if h == BF16 {
-		return tileRowsBF16(count)
-	}
-	return tileRowsF16(count)
-}
-
-// halfBlocks widens two panels at a time, some of the contracted index, for many
-// rows of a, which lie side by side in the second level cache.
-func halfBlocks(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int, add bool) {
-	const stride = depth + Width
-	var wide [halfBlock * depth]float32
-	var rows [halfRows * stride]float32
-	for j := 0; j < n; j += columns {
-		for p := 0; p < k; p += depth {
-			d := min(depth, k-p)
-			for i := 0; i < m; i += halfRows {
-				height := min(halfRows, m-i)
-				for r := range height {
-					copy(rows[r*stride:][:d], a[(i+r)*lda+p:])
-				}
-				for q := j; q < min(j+columns, n); q += halfBlock {
-					w := min(halfBlock, n-q)
-					for s := 0; s < w; s += Width {
-						kind.widen(wide[s*d:], packed[(q+s)*k+p*Width:][:d*Width])
-					}
-					multiply(c[i*ldc+q:], rows[:], panels[float32]{wide[:], Width, d * Width}, height, w, d, stride, ldc,
-						add || p > 0)
-				}
 			}
 		}
 	}

@@ -21,6 +21,36 @@ func PackNT[T num.Float](dst, b []T, n, k, ldb int) {
 	packColumns(dst[:PackedLen(n, k)], b, n, k, ldb, k*Width)
 }
 
+// ones are lanes of a mask: those from at on begin at Width-at, those below n at 2·Width-n.
+var ones = [3 * Width]uint32{Width: on, on, on, on, on, on, on, on, on, on, on, on, on, on, on, on}
+
+const on = 1<<32 - 1
+
+// PackPart packs a part of a panel's columns: in each of so many rows of dst, which
+// begin to elements apart, elements at … at+n-1 become n elements of src, whose rows
+// begin from apart. The other elements of the Width in a row become 0, or stay if
+// merge is set; then those that are set must have been 0.
+func PackPart[T num.Float](dst, src []T, n, rows, to, from, at int, merge bool) {
+	if n == 0 && merge || rows == 0 {
+		return
+	}
+	_, _ = dst[(rows-1)*to+Width-1], (*[Width]T)(dst)[at:at+n]
+	if n > 0 {
+		_ = src[(rows-1)*from+n-1]
+		if hasMasks && !wide[T]() && assembly() {
+			packPartF32(rows, f32(dst), to, f32(src), from, at, &ones[Width-at], &ones[2*Width-at-n], merge)
+			return
+		}
+	}
+	for r := range rows {
+		row := dst[r*to:][:Width]
+		if !merge {
+			clear(row)
+		}
+		copy(row[at:at+n], src[r*from:])
+	}
+}
+
 // Packed computes c[m×n] = a[m×k]·b, or c += a·b if add, with b packed.
 //
 // Few rows are bound by memory: four panels are read at a time, from four
@@ -32,21 +62,31 @@ func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 		return
 	}
 	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-	first := 0
+	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width}, m, n, k, lda, ldc, add)
+}
+
+// multiplyPacked is Packed by assembly; b begins with the first panel.
+func multiplyPacked[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
+	first, deep := 0, depth
+	if k > depth { // blocks of equal depth: a shallow one is slow
+		blocks := (k + depth - 1) / depth
+		deep = (k + blocks - 1) / blocks
+	}
 	if quarter := n / Width / 4; m <= mostRows[T](4) {
+		far := b
+		far.next *= quarter
 		for q := range quarter {
 			for p := 0; p < k; p += unpreempted {
-				b := panels[T]{packed[(q*k+p)*Width:], Width, quarter * k * Width}
-				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, b, c[q*Width:], ldc, quarter*Width, add || p > 0)
+				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, far.from((q*k+p)*Width),
+					c[q*Width:], ldc, quarter*Width, add || p > 0)
 			}
 		}
 		first = 4 * quarter * Width
 	}
 	for j := first; j < n; j += columns {
 		w := min(columns, n-j)
-		for p := 0; p < k; p += depth {
-			b := panels[T]{packed[j*k+p*Width:], Width, k * Width}
-			multiply(c[j:], a[p:], b, m, w, min(depth, k-p), lda, ldc, add || p > 0)
+		for p := 0; p < k; p += deep {
+			multiply(c[j:], a[p:], b.from(j*k+p*Width), m, w, min(deep, k-p), lda, ldc, add || p > 0)
 		}
 	}
 }

@@ -503,6 +503,164 @@ func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 //go:noescape
 func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
+// tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+
+//
+//go:noescape
+func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile7x1F16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile7x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile8x1F16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile8x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile9x1F16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile9x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile10x1F16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile10x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile11x1F16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile11x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile12x1F16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile12x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x2F16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile1x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x2F16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile2x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x2F16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile3x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x2F16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile4x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x2F16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile5x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x2F16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile6x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile7x2F16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile7x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile8x2F16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile8x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile9x2F16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile9x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile10x2F16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile10x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile11x2F16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile11x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile12x2F16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile12x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
@@ -603,6 +761,164 @@ func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 //
 //go:noescape
 func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+
+//
+//go:noescape
+func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile7x1BF16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile8x1BF16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile9x1BF16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile10x1BF16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile11x1BF16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile12x1BF16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile1x2BF16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile2x2BF16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile3x2BF16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile4x2BF16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x2BF16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x2BF16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile7x2BF16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile8x2BF16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile9x2BF16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile10x2BF16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile11x2BF16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile12x2BF16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is
+// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
+// being bf16.
+//
+//go:noescape
+func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
@@ -719,6 +1035,31 @@ func pack16F32AVX512(k int, panel, w *float32, ldw int)
 
 //go:noescape
 func pack16F32AVX2(k int, panel, w *float32, ldw int)
+
+// packPartF32 sets dst[r·to+j] to src[r·from+j-at] for all rows r and the j < 16 for which all bits of
+// head[j] and tail[j] are set. The others become 0; if merge is set they stay, and those that are set
+// must have been 0.
+func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
+	packPartF32AVX2(rows, dst, to, src, from, at, head, tail, merge)
+}
+
+//go:noescape
+func packPartF32AVX2(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool)
+
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+func peakF32(turns int) {
+	if cpu.Current() == cpu.AVX512 {
+		peakF32AVX512(turns)
+		return
+	}
+	peakF32AVX2(turns)
+}
+
+//go:noescape
+func peakF32AVX512(turns int)
+
+//go:noescape
+func peakF32AVX2(turns int)
 
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
@@ -884,6 +1225,46 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 			tile3x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 4<<2 + 0:
 			tile4x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 5<<2 + 0:
+			tile5x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 6<<2 + 0:
+			tile6x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 7<<2 + 0:
+			tile7x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 8<<2 + 0:
+			tile8x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 9<<2 + 0:
+			tile9x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 10<<2 + 0:
+			tile10x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 11<<2 + 0:
+			tile11x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 12<<2 + 0:
+			tile12x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 1<<2 + 1:
+			tile1x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 1:
+			tile2x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 1:
+			tile3x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 1:
+			tile4x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 5<<2 + 1:
+			tile5x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 6<<2 + 1:
+			tile6x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 7<<2 + 1:
+			tile7x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 8<<2 + 1:
+			tile8x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 9<<2 + 1:
+			tile9x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 10<<2 + 1:
+			tile10x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 11<<2 + 1:
+			tile11x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 12<<2 + 1:
+			tile12x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 1<<2 + 3:
 			tile1x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 2<<2 + 3:
@@ -906,6 +1287,10 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 		tile3x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -916,9 +1301,9 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 // tileRowsF16 is the most rows of a tile, 0 if there is none.
 func tileRowsF16(panels int) int {
 	if cpu.Current() == cpu.AVX512 {
-		return [5]int{1: 4, 2: 0, 4: 4}[panels]
+		return [5]int{1: 12, 2: 12, 4: 4}[panels]
 	}
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
 // tileBF16 computes a tile in the current tier; see tile1x1F32.
@@ -933,6 +1318,46 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 			tile3x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 4<<2 + 0:
 			tile4x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 5<<2 + 0:
+			tile5x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 6<<2 + 0:
+			tile6x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 7<<2 + 0:
+			tile7x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 8<<2 + 0:
+			tile8x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 9<<2 + 0:
+			tile9x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 10<<2 + 0:
+			tile10x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 11<<2 + 0:
+			tile11x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 12<<2 + 0:
+			tile12x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 1<<2 + 1:
+			tile1x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 2<<2 + 1:
+			tile2x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 3<<2 + 1:
+			tile3x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 4<<2 + 1:
+			tile4x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 5<<2 + 1:
+			tile5x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 6<<2 + 1:
+			tile6x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 7<<2 + 1:
+			tile7x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 8<<2 + 1:
+			tile8x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 9<<2 + 1:
+			tile9x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 10<<2 + 1:
+			tile10x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 11<<2 + 1:
+			tile11x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		case 12<<2 + 1:
+			tile12x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 1<<2 + 3:
 			tile1x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 		case 2<<2 + 3:
@@ -955,6 +1380,10 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 		tile3x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -965,7 +1394,13 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 // tileRowsBF16 is the most rows of a tile, 0 if there is none.
 func tileRowsBF16(panels int) int {
 	if cpu.Current() == cpu.AVX512 {
-		return [5]int{1: 4, 2: 0, 4: 4}[panels]
+		return [5]int{1: 12, 2: 12, 4: 4}[panels]
 	}
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
+
+// hasMasks tells that packPartF32 is there.
+const hasMasks = true
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

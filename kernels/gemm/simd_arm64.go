@@ -127,6 +127,20 @@ func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *floa
 //go:noescape
 func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
+// tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+//
+//go:noescape
+func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
@@ -161,6 +175,20 @@ func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *flo
 //
 //go:noescape
 func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+
+// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+//
+//go:noescape
+func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
@@ -197,6 +225,11 @@ func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add
 //
 //go:noescape
 func pack16F32(k int, panel, w *float32, ldw int)
+
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+//
+//go:noescape
+func peakF32(turns int)
 
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
@@ -255,6 +288,10 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 		tile3x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -264,7 +301,7 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 
 // tileRowsF16 is the most rows of a tile, 0 if there is none.
 func tileRowsF16(panels int) int {
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
 // tileBF16 computes a tile in the current tier; see tile1x1F32.
@@ -278,6 +315,10 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 		tile3x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 4<<2 + 0:
 		tile4x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 5<<2 + 0:
+		tile5x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+	case 6<<2 + 0:
+		tile6x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	case 1<<2 + 3:
 		tile1x4BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
 	default:
@@ -287,5 +328,15 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 
 // tileRowsBF16 is the most rows of a tile, 0 if there is none.
 func tileRowsBF16(panels int) int {
-	return [5]int{1: 4, 2: 0, 4: 1}[panels]
+	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
+
+// hasMasks tells that packPartF32 is there.
+const hasMasks = false
+
+func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
+	panic("this build has no assembly")
+}
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

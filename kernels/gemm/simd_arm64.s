@@ -1880,6 +1880,336 @@ done:
 	FMOVQ F15, 48(R4)
 	RET
 
+// tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
+//
+// func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile5x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F16
+	FMOVQ 16(R4), F17
+	FMOVQ 32(R4), F18
+	FMOVQ 48(R4), F19
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	ADD R8, R4, R5
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F20
+	FMOVS.P 4(R2), F21
+	FMOVS.P 4(R3), F22
+	FMOVS.P 4(R4), F23
+	FMOVS.P 4(R5), F24
+	FMOVD 0(R13), F25
+	WORD $0x0e217b39 // FCVTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
+	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
+	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
+	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
+	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
+	FMOVD 8(R13), F26
+	WORD $0x0e217b5a // FCVTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
+	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
+	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
+	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
+	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
+	FMOVD 16(R13), F27
+	WORD $0x0e217b7b // FCVTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
+	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
+	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
+	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
+	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
+	FMOVD 24(R13), F28
+	WORD $0x0e217b9c // FCVTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
+	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
+	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
+	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
+	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F16, 0(R4)
+	FMOVQ F17, 16(R4)
+	FMOVQ F18, 32(R4)
+	FMOVQ F19, 48(R4)
+	RET
+
+// tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// f16.
+// Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
+//
+// func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile6x1F16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F16
+	FMOVQ 16(R4), F17
+	FMOVQ 32(R4), F18
+	FMOVQ 48(R4), F19
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F20
+	FMOVQ 16(R4), F21
+	FMOVQ 32(R4), F22
+	FMOVQ 48(R4), F23
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	ADD R8, R4, R5
+	ADD R8, R5, R6
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	FMOVS.P 4(R5), F28
+	FMOVS.P 4(R6), F29
+	FMOVD 0(R13), F30
+	WORD $0x0e217bde // FCVTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVD 8(R13), F31
+	WORD $0x0e217bff // FCVTL V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9813e1 // FMLA by element 0 V1, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e5 // FMLA by element 0 V5, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13e9 // FMLA by element 0 V9, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ed // FMLA by element 0 V13, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f1 // FMLA by element 0 V17, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f5 // FMLA by element 0 V21, V31, V29 of 4-byte lanes
+	FMOVD 16(R13), F30
+	WORD $0x0e217bde // FCVTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVD 24(R13), F31
+	WORD $0x0e217bff // FCVTL V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9813e3 // FMLA by element 0 V3, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e7 // FMLA by element 0 V7, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13eb // FMLA by element 0 V11, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ef // FMLA by element 0 V15, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f3 // FMLA by element 0 V19, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f7 // FMLA by element 0 V23, V31, V29 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F16, 0(R4)
+	FMOVQ F17, 16(R4)
+	FMOVQ F18, 32(R4)
+	FMOVQ F19, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F20, 0(R4)
+	FMOVQ F21, 16(R4)
+	FMOVQ F22, 32(R4)
+	FMOVQ F23, 48(R4)
+	RET
+
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
@@ -2424,6 +2754,336 @@ done:
 	FMOVQ F13, 16(R4)
 	FMOVQ F14, 32(R4)
 	FMOVQ F15, 48(R4)
+	RET
+
+// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
+//
+// func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile5x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F16
+	FMOVQ 16(R4), F17
+	FMOVQ 32(R4), F18
+	FMOVQ 48(R4), F19
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	ADD R8, R4, R5
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F20
+	FMOVS.P 4(R2), F21
+	FMOVS.P 4(R3), F22
+	FMOVS.P 4(R4), F23
+	FMOVS.P 4(R5), F24
+	FMOVD 0(R13), F25
+	WORD $0x2e613b39 // SHLL by 16 V25, V25, V0 of 4-byte lanes
+	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
+	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
+	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
+	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
+	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
+	FMOVD 8(R13), F26
+	WORD $0x2e613b5a // SHLL by 16 V26, V26, V0 of 4-byte lanes
+	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
+	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
+	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
+	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
+	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
+	FMOVD 16(R13), F27
+	WORD $0x2e613b7b // SHLL by 16 V27, V27, V0 of 4-byte lanes
+	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
+	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
+	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
+	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
+	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
+	FMOVD 24(R13), F28
+	WORD $0x2e613b9c // SHLL by 16 V28, V28, V0 of 4-byte lanes
+	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
+	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
+	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
+	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
+	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F16, 0(R4)
+	FMOVQ F17, 16(R4)
+	FMOVQ F18, 32(R4)
+	FMOVQ F19, 48(R4)
+	RET
+
+// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
+// bf16.
+// Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
+//
+// func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+TEXT ·tile6x1BF16(SB), NOSPLIT, $0-73
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ 0(R4), F0
+	FMOVQ 16(R4), F1
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F3
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F4
+	FMOVQ 16(R4), F5
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F7
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F8
+	FMOVQ 16(R4), F9
+	FMOVQ 32(R4), F10
+	FMOVQ 48(R4), F11
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F12
+	FMOVQ 16(R4), F13
+	FMOVQ 32(R4), F14
+	FMOVQ 48(R4), F15
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F16
+	FMOVQ 16(R4), F17
+	FMOVQ 32(R4), F18
+	FMOVQ 48(R4), F19
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ 0(R4), F20
+	FMOVQ 16(R4), F21
+	FMOVQ 32(R4), F22
+	FMOVQ 48(R4), F23
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	ADD R8, R4, R5
+	ADD R8, R5, R6
+	MOVD b+24(FP), R13
+	MOVD bstep+32(FP), R9
+	LSL $1, R9
+	MOVD bnext+40(FP), R10
+	LSL $1, R10
+loop:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	FMOVS.P 4(R5), F28
+	FMOVS.P 4(R6), F29
+	FMOVD 0(R13), F30
+	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVD 8(R13), F31
+	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9813e1 // FMLA by element 0 V1, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e5 // FMLA by element 0 V5, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13e9 // FMLA by element 0 V9, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ed // FMLA by element 0 V13, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f1 // FMLA by element 0 V17, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f5 // FMLA by element 0 V21, V31, V29 of 4-byte lanes
+	FMOVD 16(R13), F30
+	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVD 24(R13), F31
+	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
+	WORD $0x4f9813e3 // FMLA by element 0 V3, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e7 // FMLA by element 0 V7, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13eb // FMLA by element 0 V11, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ef // FMLA by element 0 V15, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f3 // FMLA by element 0 V19, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f7 // FMLA by element 0 V23, V31, V29 of 4-byte lanes
+	ADD R9, R13
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+48(FP), R1
+	MOVD ldc+56(FP), R2
+	LSL $2, R2
+	MOVD cnext+64(FP), R3
+	LSL $2, R3
+	MOVD R1, R4
+	FMOVQ F0, 0(R4)
+	FMOVQ F1, 16(R4)
+	FMOVQ F2, 32(R4)
+	FMOVQ F3, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F4, 0(R4)
+	FMOVQ F5, 16(R4)
+	FMOVQ F6, 32(R4)
+	FMOVQ F7, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	FMOVQ F10, 32(R4)
+	FMOVQ F11, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	FMOVQ F14, 32(R4)
+	FMOVQ F15, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F16, 0(R4)
+	FMOVQ F17, 16(R4)
+	FMOVQ F18, 32(R4)
+	FMOVQ F19, 48(R4)
+	ADD R2, R1
+	MOVD R1, R4
+	FMOVQ F20, 0(R4)
+	FMOVQ F21, 16(R4)
+	FMOVQ F22, 32(R4)
+	FMOVQ F23, 48(R4)
 	RET
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
@@ -3354,4 +4014,142 @@ loop:
 	SUBS $4, R0
 	BNE loop
 done:
+	RET
+
+// peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+//
+// func peakF32(turns int)
+TEXT ·peakF32(SB), NOSPLIT, $0-8
+	MOVD turns+0(FP), R0
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VEOR V24.B16, V24.B16, V24.B16
+	VEOR V25.B16, V25.B16, V25.B16
+	VEOR V26.B16, V26.B16, V26.B16
+	VEOR V27.B16, V27.B16, V27.B16
+	VEOR V28.B16, V28.B16, V28.B16
+	VEOR V29.B16, V29.B16, V29.B16
+	VEOR V30.B16, V30.B16, V30.B16
+	VEOR V31.B16, V31.B16, V31.B16
+loop:
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf00 // FMLA V0, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf01 // FMLA V1, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf02 // FMLA V2, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf03 // FMLA V3, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf04 // FMLA V4, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf05 // FMLA V5, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf06 // FMLA V6, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf07 // FMLA V7, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf08 // FMLA V8, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf09 // FMLA V9, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0a // FMLA V10, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0b // FMLA V11, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0c // FMLA V12, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0d // FMLA V13, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0e // FMLA V14, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf0f // FMLA V15, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf10 // FMLA V16, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf11 // FMLA V17, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf12 // FMLA V18, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf13 // FMLA V19, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf14 // FMLA V20, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf15 // FMLA V21, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf16 // FMLA V22, V24, V25 of 4-byte lanes
+	WORD $0x4e39cf17 // FMLA V23, V24, V25 of 4-byte lanes
+	SUBS $1, R0
+	BGT loop
 	RET

@@ -49,6 +49,12 @@ func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add
 
 func pack16F32(k int, panel, w *float32, ldw int) { panic("this build has no assembly") }
 
+func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
+	panic("this build has no assembly")
+}
+
+func peakF32(turns int) { panic("this build has no assembly") }
+
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
 	panic("this build has no assembly")
 }
@@ -72,3 +78,9 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 }
 
 func tileRowsBF16(panels int) int { panic("this build has no assembly") }
+
+// hasMasks tells that packPartF32 is there.
+const hasMasks = false
+
+// peakPairs is the multiplications of a turn of peakF32.
+const peakPairs = 384

@@ -18,6 +18,8 @@ func gemm() *source {
 	s.tiles(4, "F16")
 	s.tiles(4, "BF16")
 	s.transposed()
+	s.parts()
+	s.peak()
 	return s
 }
 
@@ -47,10 +49,6 @@ func shapes(t *tier, elem int) (list [][2]int) {
 	return list
 }
 
-// maxHalfRows is how many rows share a panel of 16-bit floats as it is read; for
-// more it is widened first.
-const maxHalfRows = 4
-
 // tiles writes the tiles for a and c with elements of that size, b having the
 // same or the 16-bit format called half.
 func (s *source) tiles(elem int, half string) {
@@ -71,9 +69,6 @@ func (s *source) tiles(elem int, half string) {
 		most := map[int]int{}
 		for _, shape := range shapes(t, elem) {
 			rows, panels := shape[0], shape[1]
-			if half != "" && (rows > maxHalfRows || panels == 2) {
-				continue
-			}
 			f := byShape[shape]
 			if f == nil {
 				name := named(fmt.Sprintf("tile%dx%d", rows, panels))
@@ -209,7 +204,10 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 	s.p("SHLQ $%d, R12", shiftB)
 	s.p("MOVQ %s, R13", s.args["bnext"])
 	s.p("SHLQ $%d, R13", shiftB)
-	if panels == 4 {
+	// With more rows the panels that come next are fetched into the second level cache meanwhile: where they
+	// begin, far from these, no hardware guesses.
+	fetched := panels == 2 && rows > 4 || panels == 1 && t == avx2
+	if panels == 4 || fetched {
 		s.p("LEAQ (R13)(R13*2), AX")
 	}
 	placeB := func(v, offset int) string {
@@ -239,6 +237,16 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 			for at := 0; at < 16*elemB; at += 64 {
 				for q := range 4 {
 					s.p("PREFETCHT0 %s", placeB(q*perPanel, prefetchAhead+at))
+				}
+			}
+		}
+		if fetched && p*16*elemB%64 == 0 {
+			for at := 0; at < 16*elemB; at += 64 {
+				if panels == 1 {
+					s.p("PREFETCHT1 %d(DI)(R13*1)", at)
+				} else {
+					s.p("PREFETCHT1 %d(DI)(R13*2)", at)
+					s.p("PREFETCHT1 %d(DI)(AX*1)", at)
 				}
 			}
 		}
@@ -399,4 +407,54 @@ func (s *source) rowsInto(elem int) {
 			}
 			b.store(0, c)
 		}})
+}
+
+// peakPairs is the multiplications of a turn of peak, each with an addition.
+const peakPairs = 384
+
+// peak writes a loop of nothing but multiply-adds on registers, so many that none
+// waits for another.
+func (s *source) peak() {
+	f := s.declare("peakF32", "turns int", fmt.Sprintf("peakF32 does nothing useful: %d fused multiply-adds of zeros "+
+		"a turn, on registers.", peakPairs))
+	for _, t := range tiers {
+		count := t.registers * 3 / 4
+		s.begin(f, t, "")
+		vec := func(r int) string {
+			return fmt.Sprintf("%c%d", map[*tier]byte{avx512: 'Z', avx2: 'Y', neon: 'V'}[t], r)
+		}
+		counter := map[string]string{"amd64": "CX", "arm64": "R0"}[t.arch]
+		s.p("MOV%s %s, %s", map[string]string{"amd64": "Q", "arm64": "D"}[t.arch], s.args["turns"], counter)
+		for r := range t.registers {
+			switch t {
+			case avx512:
+				s.p("VPXORQ %s, %s, %s", vec(r), vec(r), vec(r))
+			case avx2:
+				s.p("VXORPS %s, %s, %s", vec(r), vec(r), vec(r))
+			default:
+				s.p("VEOR %s.B16, %s.B16, %s.B16", vec(r), vec(r), vec(r))
+			}
+		}
+		s.place("loop")
+		for i := range peakPairs * 4 / t.bytes {
+			if t == neon {
+				s.word("fma", 4, i%count, count, count+1)
+			} else {
+				s.p("VFMADD231PS %s, %s, %s", vec(count), vec(count+1), vec(i%count))
+			}
+		}
+		if t == neon {
+			s.p("SUBS $1, R0")
+			s.p("BGT loop")
+		} else {
+			s.p("DECQ CX")
+			s.p("JGT loop")
+			s.p("VZEROUPPER")
+		}
+		s.p("RET")
+	}
+	for _, arch := range []string{"amd64", "arm64", "none"} {
+		const text = "\n// peakPairs is the multiplications of a turn of peakF32.\nconst peakPairs = %d\n"
+		s.extra[arch] += fmt.Sprintf(text, peakPairs)
+	}
 }

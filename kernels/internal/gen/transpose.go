@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // maxDotRows is how many rows share what dot16 has transposed.
 const maxDotRows = 4
@@ -78,7 +81,7 @@ func columnOf(i int) int { return i&^3 | i&1<<1 | i>>1&1 }
 func (s *source) transposedAMD64(f *function, t *tier, rows int) {
 	size := t.bytes / 4 // rows and columns of a square
 	groups := 16 / size
-	s.begin(f, t, fmt.Sprintf("A turn reads %d bytes of w.", 64*size))
+	s.begin(f, t, "A turn reads 64 bytes of each row of w.")
 	bases := []string{"SI", "R8", "R9", "R10"}
 	s.p("MOVQ %s, CX", s.args["k"])
 	s.p("MOVQ %s, SI", s.args["w"])
@@ -144,13 +147,32 @@ func (s *source) transposedAMD64(f *function, t *tier, rows int) {
 		}
 		s.p("TESTQ CX, CX")
 		s.p("JEQ done%s", suffix)
+		// A block is so many turns as rows. In each one row of the next block is fetched: memory is fastest in
+		// long runs of few rows.
+		inBlock := size * inPass
+		run := inBlock * 64
+		s.p("XORQ R15, R15")
 		s.place("loop" + suffix)
+		s.p("SUBQ $1, R15")
+		s.p("JGE fetch%s", suffix)
+		s.p("MOVQ $%d, R15", inBlock-1)
+		s.p("LEAQ %d(SI), BX", run)
+		s.p("CMPQ CX, $%d", run/4)
+		s.p("JGT fetch%s", suffix)
+		s.p("MOVQ R11, BX")
+		s.p("SHLQ $%d, BX", bits.Len(uint(inBlock*(pass+1)))-1)
+		s.p("ADDQ %s, BX", s.args["w"])
+		s.place("fetch" + suffix)
+		for at := 0; at < run; at += 64 {
+			s.p("PREFETCHT1 %d(BX)", at)
+		}
+		s.p("ADDQ R11, BX")
 		s.turnAMD64(n, t, rows, size, inPass, bases, acc)
 		for _, base := range bases {
-			s.p("ADDQ $%d, %s", t.bytes, base)
+			s.p("ADDQ $64, %s", base)
 		}
-		s.p("ADDQ $%d, DI", map[bool]int{true: t.bytes, false: 64 * size}[rows > 0])
-		s.p("SUBQ $%d, CX", size)
+		s.p("ADDQ $%d, DI", map[bool]int{true: 64, false: 64 * 16}[rows > 0])
+		s.p("SUBQ $16, CX")
 		s.p("JNE loop%s", suffix)
 		s.place("done" + suffix)
 		if rows > 0 {
@@ -161,12 +183,14 @@ func (s *source) transposedAMD64(f *function, t *tier, rows int) {
 	s.p("RET")
 }
 
-// turnAMD64 reads one square for each group and uses its columns.
+// turnAMD64 reads 16 columns, in squares, and uses them: all of the rows of one
+// group before those of the next, since lines of more may not stay in the cache.
 func (s *source) turnAMD64(n *network, t *tier, rows, size, groups int, bases []string, acc func(i, g int) int) {
 	place := func(row, offset int) string {
 		return fmt.Sprintf("%d(%s)%s", offset, bases[row/4], []string{"", "(R11*1)", "(R11*2)", "(R12*1)"}[row%4])
 	}
-	for g := range groups {
+	for square := range groups * 16 / size {
+		g, from := square*size/16, square*size%16
 		at := make([]int, size)
 		n.free = nil
 		for r := size; r < t.registers-rows*groups; r++ {
@@ -174,8 +198,7 @@ func (s *source) turnAMD64(n *network, t *tier, rows, size, groups int, bases []
 		}
 		for i := range at {
 			at[i] = i
-			s.p("PREFETCHT0 %s", place(g*size+i, prefetchAhead))
-			s.p("VMOVUPS %s, %s%d", place(g*size+i, 0), n.vec, i)
+			s.p("VMOVUPS %s, %s%d", place(g*size+i, from*4), n.vec, i)
 		}
 		n.square(at)
 		column := make([]int, size)
@@ -183,6 +206,7 @@ func (s *source) turnAMD64(n *network, t *tier, rows, size, groups int, bases []
 			column[columnOf(i)] = r
 		}
 		for p, r := range column {
+			p += from
 			if rows == 0 {
 				s.p("VMOVUPS %s%d, %d(DI)", n.vec, r, p*64+g*t.bytes)
 			}
@@ -350,4 +374,62 @@ func (s *source) copied(elem int) {
 		s.place("done")
 		s.p("RET")
 	}
+}
+
+// parts writes the kernel that packs a part of a panel's columns, by loads under
+// a mask: what lies beside the part is not read. In AVX-512 that takes twice as
+// long on a processor with vectors of half the size; NEON has none.
+func (s *source) parts() {
+	f := s.declare("packPartF32",
+		"rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool",
+		"packPartF32 sets dst[r·to+j] to src[r·from+j-at] for all rows r and the j < 16 for which all bits of head[j] "+
+			"and tail[j] are set. The others become 0; if merge is set they stay, and those that are set must have "+
+			"been 0.")
+	s.begin(f, avx2, "")
+	s.p("MOVQ %s, CX", s.args["rows"])
+	s.p("MOVQ %s, DI", s.args["dst"])
+	s.p("MOVQ %s, R8", s.args["to"])
+	s.p("MOVQ %s, SI", s.args["src"])
+	s.p("MOVQ %s, R9", s.args["from"])
+	s.p("MOVQ %s, AX", s.args["at"])
+	s.p("MOVQ %s, BX", s.args["head"])
+	s.p("MOVQ %s, DX", s.args["tail"])
+	s.p("SHLQ $2, R8")
+	s.p("SHLQ $2, R9")
+	s.p("SHLQ $2, AX")
+	s.p("SUBQ AX, SI")
+	for v := range 2 {
+		s.p("VMOVUPS %d(BX), Y%d", 32*v, 2+v)
+		s.p("VANDPS %d(DX), Y%d, Y%d", 32*v, 2+v, 2+v)
+	}
+	s.p("TESTQ CX, CX")
+	s.p("JEQ done")
+	turn := func(merge bool, label string) {
+		s.place(label)
+		for v := range 2 {
+			s.p("VMASKMOVPS %d(SI), Y%d, Y%d", 32*v, 2+v, v)
+			if merge {
+				s.p("VORPS %d(DI), Y%d, Y%d", 32*v, v, v)
+			}
+			s.p("VMOVUPS Y%d, %d(DI)", v, 32*v)
+		}
+		s.p("ADDQ R9, SI")
+		s.p("ADDQ R8, DI")
+		s.p("DECQ CX")
+		s.p("JNE %s", label)
+	}
+	s.p("CMPB %s, $0", s.args["merge"])
+	s.p("JNE merged")
+	turn(false, "loop")
+	s.p("JMP done")
+	turn(true, "merged")
+	s.place("done")
+	s.p("VZEROUPPER")
+	s.p("RET")
+	const has = "\n// hasMasks tells that packPartF32 is there.\nconst hasMasks = "
+	s.extra["amd64"] += has + "true\n"
+	for _, arch := range []string{"arm64", "none"} {
+		s.extra[arch] += has + "false\n"
+	}
+	s.extra["arm64"] += fmt.Sprintf("\nfunc %s(%s) { %s }\n", f.name, f.list, noAssembly)
 }
