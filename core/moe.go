@@ -221,8 +221,8 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 // expert computes y = x·w for rows of one expert, whose weights are those of w at a place of the axis.
 func (c *Ctx) expert(y, x, w *Tensor, axis string, place int, con axis.Contraction) {
 	if rows := w.Len() / max(1, w.Size(axis)*w.panels); w.panels > 0 && rows%qdot.Rows != 0 {
-		c.Fail(fmt.Sprintf("%s lies in panels that experts share: each has %d rows, want a multiple of %d", c.Describe(w),
-			rows, qdot.Rows), c.c.param(w)+".dequantize()")
+		c.Fail(fmt.Sprintf("%s lies in panels that experts share: each has %d rows, want a multiple of %d",
+			c.Describe(w), rows, qdot.Rows), c.c.param(w)+".dequantize()")
 	}
 	c.contract(y, x, w.only(axis, place), con)
 }

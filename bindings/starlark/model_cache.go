@@ -242,8 +242,9 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 }
 
 // modelForward is m.forward(cache, tokens, all=False): evaluates new tokens, ids in a list or a tensor, or a text as it
-// is, behind those of a cache, or of several caches at once, m.forward([(k1, [1, 2]), (k2, [3])]). It returns the scores[row, vocab] of
-// what may come after the last token of each, or with all after every token. A row has the same bits in every batch.
+// is, behind those of a cache, or of several caches at once, m.forward([(k1, [1, 2]), (k2, [3])]). It returns the
+// scores[row, vocab] of what may come after the last token of each, or with all after every token. A row has the same
+// bits in every batch.
 func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var what, ids star.Value

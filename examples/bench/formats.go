@@ -27,10 +27,13 @@ const side = 4096
 func formats(ctx context.Context, threads, rounds int, peers []string, only []string) error {
 	read := best(func() float64 { return together(threads, readRate) })
 	dots := best(func() float64 { return together(threads, dotRate) })
-	fmt.Printf("%d thread(s), tier %s: four-stream read %.1f GB/s, 8-bit multiply-adds %.0f GOP/s\n", threads, cpu.Current(),
-		read/1e9, dots/1e9)
+	fmt.Printf("%d thread(s), tier %s: four-stream read %.1f GB/s, 8-bit multiply-adds %.0f GOP/s\n", threads,
+		cpu.Current(), read/1e9, dots/1e9)
 	var others []*peer
 	for _, name := range peers {
+		if name == "" {
+			continue
+		}
 		p, err := startPeer(exec.CommandContext(ctx, name, fmt.Sprint(threads)), fmt.Sprint(threads))
 		if err != nil {
 			return err

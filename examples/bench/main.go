@@ -38,7 +38,7 @@ func main() {
 	defer stop()
 	err := run(ctx, *threads, func(n int) error {
 		if *products {
-			return formats(ctx, n, *rounds, strings.FieldsFunc(*peers, func(r rune) bool { return r == ',' }), flag.Args())
+			return formats(ctx, n, *rounds, strings.Split(*peers, ","), flag.Args())
 		}
 		return operations(ctx, n, *rounds, *python, flag.Args())
 	})
