@@ -3802,8 +3802,10 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ F0, 0(R3)
@@ -3813,6 +3815,7 @@ part:
 	FMOVQ 160(R9), F0
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ F0, 128(R3)
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ 224(R9), F0
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ F0, 192(R3)
@@ -3822,6 +3825,7 @@ part:
 	FMOVQ 352(R9), F0
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ F0, 320(R3)
+	PRFM 2176(R12), PLDL1KEEP
 	FMOVQ 416(R9), F0
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ F0, 384(R3)
@@ -3836,6 +3840,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $192, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -3862,8 +3867,10 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x4e3e1c01 // AND V1, V0, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
@@ -3881,6 +3888,7 @@ part:
 	WORD $0x4ebd8400 // ADD V0, V0, V29 of 4-byte lanes
 	FMOVQ F0, 320(R3)
 	FMOVQ 160(R9), F0
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4e3e1c01 // AND V1, V0, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
 	FMOVQ F1, 128(R3)
@@ -3904,6 +3912,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -3934,8 +3943,10 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -3968,6 +3979,7 @@ part:
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 640(R3)
 	FMOVQ 448(R9), F2
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 192(R3)
@@ -3998,6 +4010,7 @@ part:
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
 	FMOVQ F2, 896(R3)
 	FMOVQ 704(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
@@ -4027,6 +4040,7 @@ part:
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ F0, 64(R7)
+	PRFM 2240(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -4075,6 +4089,7 @@ part:
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1792(R3)
 	FMOVQ 1088(R9), F3
+	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1344(R3)
@@ -4120,6 +4135,7 @@ part:
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
 	FMOVQ F0, 192(R7)
+	PRFM 2368(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -4172,6 +4188,7 @@ part:
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2368(R3)
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	PRFM 2432(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2880(R3)
@@ -4225,6 +4242,7 @@ part:
 	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
+	PRFM 2496(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -4277,6 +4295,7 @@ part:
 	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
 	FMOVQ F7, 3392(R3)
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	PRFM 2560(R12), PLDL1KEEP
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
 	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
 	FMOVQ F8, 3904(R3)
@@ -4336,6 +4355,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $0, R10
+	ADD $576, R12
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
@@ -4363,8 +4383,10 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 4096(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 2080(R9), F1
@@ -4403,6 +4425,7 @@ part:
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	PRFM 4160(R12), PLDL1KEEP
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 128(R3)
 	FMOVQ 672(R9), F1
@@ -4440,6 +4463,7 @@ part:
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	PRFM 4224(R12), PLDL1KEEP
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 768(R3)
 	FMOVQ 2400(R9), F2
@@ -4476,6 +4500,7 @@ part:
 	FMOVQ 480(R9), F1
 	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	PRFM 4288(R12), PLDL1KEEP
 	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
@@ -4510,6 +4535,7 @@ part:
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
 	FMOVQ F0, 192(R4)
+	PRFM 4352(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 2080(R9), F1
@@ -4563,6 +4589,7 @@ part:
 	FMOVQ 2272(R9), F1
 	FMOVQ 224(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	PRFM 4416(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
@@ -4615,6 +4642,7 @@ part:
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	PRFM 4480(R12), PLDL1KEEP
 	FMOVQ F3, 1408(R3)
 	FMOVQ 928(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
@@ -4663,6 +4691,7 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F0, 448(R4)
+	PRFM 4544(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 2592(R9), F3
@@ -4713,6 +4742,7 @@ part:
 	FMOVQ 2784(R9), F2
 	FMOVQ 1248(R9), F3
 	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
+	PRFM 4608(R12), PLDL1KEEP
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
@@ -4763,6 +4793,7 @@ part:
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2432(R3)
+	PRFM 4672(R12), PLDL1KEEP
 	FMOVQ 1952(R9), F3
 	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -4808,6 +4839,7 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F0, 704(R4)
+	PRFM 4736(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 2592(R9), F3
@@ -4848,6 +4880,7 @@ part:
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	PRFM 4800(R12), PLDL1KEEP
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3200(R3)
 	FMOVQ 1696(R9), F1
@@ -4886,6 +4919,7 @@ part:
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	PRFM 4864(R12), PLDL1KEEP
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
@@ -4925,6 +4959,7 @@ part:
 	FMOVQ 3040(R9), F1
 	FMOVQ 1504(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	PRFM 4928(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
@@ -4966,6 +5001,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $896, R12
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
@@ -4992,8 +5028,10 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5015,6 +5053,7 @@ part:
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ F2, 320(R3)
 	FMOVQ 192(R9), F2
 	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
@@ -5039,6 +5078,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $0, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -5068,8 +5108,10 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	FMOVQ 96(R9), F1
 	WORD $0x4f245402 // SHL V2, V0, $4 of 4-byte lanes
@@ -5107,6 +5149,7 @@ part:
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
 	FMOVQ F4, 320(R3)
 	FMOVQ 224(R9), F4
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x6f3c0403 // USHR V3, V0, $4 of 4-byte lanes
 	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
 	WORD $0x4ebd9c63 // MUL V3, V3, V29
@@ -5150,6 +5193,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -5179,8 +5223,10 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5222,6 +5268,7 @@ part:
 	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ F6, 320(R3)
 	FMOVQ 256(R9), F6
 	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
@@ -5266,6 +5313,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $0, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -5297,8 +5345,10 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5350,6 +5400,7 @@ part:
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ F3, 640(R3)
 	FMOVQ 960(R9), F3
 	FMOVQ 448(R9), F4
@@ -5399,6 +5450,7 @@ part:
 	FMOVQ 1152(R9), F4
 	FMOVQ 640(R9), F5
 	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
@@ -5446,6 +5498,7 @@ part:
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ F0, 64(R7)
+	PRFM 2240(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5498,6 +5551,7 @@ part:
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1664(R3)
+	PRFM 2304(R12), PLDL1KEEP
 	FMOVQ 1472(R9), F2
 	FMOVQ 448(R9), F5
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
@@ -5549,6 +5603,7 @@ part:
 	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1408(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
@@ -5595,6 +5650,7 @@ part:
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
 	FMOVQ F0, 192(R7)
+	PRFM 2432(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5647,6 +5703,7 @@ part:
 	FMOVQ 1984(R9), F3
 	FMOVQ 448(R9), F4
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	PRFM 2496(R12), PLDL1KEEP
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
@@ -5699,6 +5756,7 @@ part:
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	PRFM 2560(R12), PLDL1KEEP
 	FMOVQ F3, 2944(R3)
 	FMOVQ 2240(R9), F3
 	FMOVQ 704(R9), F4
@@ -5748,6 +5806,7 @@ part:
 	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
+	PRFM 2624(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -5830,6 +5889,7 @@ part:
 	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 3840(R3)
+	PRFM 2688(R12), PLDL1KEEP
 	FMOVQ 2624(R9), F3
 	FMOVQ 576(R9), F8
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
@@ -5915,6 +5975,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $0, R10
+	ADD $704, R12
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
@@ -5941,8 +6002,10 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 32(R9), F0
 	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
@@ -5960,6 +6023,7 @@ part:
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ F0, 320(R3)
 	FMOVQ 160(R9), F0
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	FMOVQ F1, 128(R3)
@@ -5983,6 +6047,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -6012,8 +6077,10 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
@@ -6057,6 +6124,7 @@ part:
 	WORD $0x6eba84a5 // SUB V5, V5, V26 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ F5, 0(R4)
 	FMOVQ 384(R9), F5
 	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
@@ -6099,6 +6167,7 @@ part:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	FMOVQ F1, 64(R4)
+	PRFM 2176(R12), PLDL1KEEP
 	FMOVQ 0(R9), F1
 	WORD $0x0e612825 // XTN V5, V1, V0 of 4-byte lanes
 	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
@@ -6128,6 +6197,7 @@ part:
 	FMOVQ F3, 1408(R3)
 	FMOVQ 832(R9), F3
 	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	PRFM 2240(R12), PLDL1KEEP
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	FMOVQ F0, 1216(R3)
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
@@ -6157,6 +6227,7 @@ part:
 	WORD $0x4e0403c4 // TBL V4, V30, V4
 	FMOVQ F4, 1600(R3)
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
 	FMOVQ F2, 1856(R3)
@@ -6185,6 +6256,7 @@ part:
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	FMOVQ F5, 192(R4)
+	PRFM 2368(R12), PLDL1KEEP
 	FMOVQ 0(R9), F5
 	WORD $0x0e6128a2 // XTN V2, V5, V0 of 4-byte lanes
 	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
@@ -6229,6 +6301,7 @@ part:
 	WORD $0x6eba8463 // SUB V3, V3, V26 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
+	PRFM 2432(R12), PLDL1KEEP
 	FMOVQ F3, 256(R4)
 	FMOVQ 1408(R9), F3
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
@@ -6271,6 +6344,7 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
 	FMOVQ F2, 320(R4)
+	PRFM 2496(R12), PLDL1KEEP
 	FMOVQ 0(R9), F2
 	WORD $0x0e612843 // XTN V3, V2, V0 of 4-byte lanes
 	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
@@ -6315,6 +6389,7 @@ part:
 	WORD $0x6eba8400 // SUB V0, V0, V26 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e23dc00 // FMUL V0, V0, V3 of 4-byte lanes
+	PRFM 2560(R12), PLDL1KEEP
 	FMOVQ F0, 384(R4)
 	FMOVQ 1920(R9), F0
 	WORD $0x4e3d1c04 // AND V4, V0, V29 of 4-byte lanes
@@ -6362,6 +6437,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $0, R10
+	ADD $576, R12
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
@@ -6390,8 +6466,10 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVQ 16(R9), F0
 	WORD $0x4e3d1c01 // AND V1, V0, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
@@ -6417,6 +6495,7 @@ part:
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 128(R3)
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
@@ -6448,6 +6527,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $4, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $448, R3
@@ -6474,8 +6554,10 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 32(R9), F1
@@ -6544,6 +6626,7 @@ part:
 	FMOVQ F1, 1728(R3)
 	FMOVQ 288(R9), F1
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
 	FMOVQ F2, 256(R3)
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
@@ -6610,6 +6693,7 @@ part:
 	FMOVQ F0, 64(R4)
 	FMOVQ F0, 128(R4)
 	FMOVQ F0, 192(R4)
+	PRFM 2176(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 544(R9), F1
@@ -6656,6 +6740,7 @@ part:
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
 	FMOVQ F2, 3200(R3)
+	PRFM 2240(R12), PLDL1KEEP
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
@@ -6700,6 +6785,7 @@ part:
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
 	FMOVQ F2, 2880(R3)
+	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
@@ -6749,6 +6835,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $320, R12
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
@@ -6778,8 +6865,10 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-40
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
+	MOVD R0, R12
 	MOVD $4, R13
 part:
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	FMOVQ 32(R9), F1
@@ -6871,6 +6960,7 @@ part:
 	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
 	FMOVQ F1, 448(R3)
 	FMOVQ F0, 0(R4)
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ 160(R9), F1
 	WORD $0x4f2c5422 // SHL V2, V1, $12 of 4-byte lanes
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
@@ -6965,6 +7055,7 @@ part:
 	ADD $16, R4
 	ADD $16, R7
 	ADD $8, R10
+	ADD $128, R12
 	SUBS $1, R13
 	BNE part
 	ADD $960, R3

@@ -56,6 +56,7 @@ func (w *panelWriter) unpackARM64() {
 	w.place("loop")
 	w.p("MOVD R0, R9")
 	w.p("MOVD R0, R10")
+	w.p("MOVD R0, R12")
 	w.p("MOVD $%d, R13", w.b.parts())
 	w.place("part")
 	for i := range w.ins {
@@ -65,6 +66,7 @@ func (w *panelWriter) unpackARM64() {
 		w.p("ADD $16, %s", r)
 	}
 	w.p("ADD $%d, R10", w.b.f.odd*w.width)
+	w.p("ADD $%d, R12", w.b.fetched())
 	w.p("SUBS $1, R13")
 	w.p("BNE part")
 	bytes, scales := w.turn()

@@ -44,9 +44,7 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 		b.do("step", step)
 		from := len(b.ins)
 		f.expand(b, step)
-		if vec {
-			b.fetch(from, step)
-		}
+		b.fetch(from, step)
 	}
 	return b
 }
@@ -62,28 +60,44 @@ func (b *panelBody) fetch(from, step int) {
 	share := func(step int) int { return (lines*step/b.f.steps + bodies - 1) / bodies }
 	first, n := share(step), share(step+1)-share(step)
 	b.from[step], b.portion[step] = 64*bodies*first, 64*n
+	skipped := 0
+	if !b.vec { // a body goes through all steps
+		skipped = first
+	}
 	body := slices.Clone(b.ins[from:])
 	b.ins = b.ins[:from]
 	done := 0
 	for i, in := range body {
 		for ; done < n && done*len(body) <= i*n; done++ {
-			b.do("fetch", 64*done)
+			b.do("fetch", 64*(skipped+done))
 		}
 		b.ins = append(b.ins, in)
 	}
+}
+
+// fetched is how many bytes a body fetches ahead.
+func (b *panelBody) fetched() (n int) {
+	for _, portion := range b.portion {
+		n += portion
+	}
+	return n
 }
 
 // turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
 // all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
 // panel being asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered
+	return b.vec && (b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered)
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
 // The numbers are measured.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
+	case !b.vec && b.f.scattered:
+		return 4096, 8192
+	case !b.vec:
+		return 2048, 8192
 	case b.turns() && b.f.scattered:
 		return 2560, 4608
 	case b.turns():

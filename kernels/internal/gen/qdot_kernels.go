@@ -156,6 +156,7 @@ func (w *panelWriter) unpackAMD64() {
 	parts := w.b.parts()
 	w.place("loop")
 	w.p("MOVQ SI, R9")
+	w.p("MOVQ SI, R11")
 	if parts > 1 {
 		w.p("MOVQ SI, R10")
 		w.p("MOVQ $%d, R13", parts)
@@ -165,6 +166,7 @@ func (w *panelWriter) unpackAMD64() {
 		w.insAMD64(i)
 	}
 	w.p("ADDQ $%d, R9", w.t.bytes)
+	w.p("ADDQ $%d, R11", w.b.fetched())
 	if parts > 1 {
 		for _, r := range []string{"DI", "DX", "R8"} {
 			w.p("ADDQ $%d, %s", w.t.bytes, r)
