@@ -44,6 +44,7 @@ const importPolicy = `
 
 	# Language models.
 	core, core/gguf, core/rng, core/quant, core/par < models/*
+	core/safetensors < models/kv   # sequences in files
 	models/{token,chat,kv,sample,recipe,constrain,spec,stream} < models < models/serve
 
 	# Scripts. Only bindings/starlark and above know Starlark.

@@ -371,7 +371,7 @@ func (t *attending[C]) masked(lo, hi int) {
 func (t *attending[C]) bend(scores []C) {
 	num.Scale(scores, scores, t.scale)
 	if t.a.Softcap > 0 {
-		bound(scores, scores, C(t.a.Softcap))
+		num.Softcap(scores, scores, C(t.a.Softcap))
 	}
 }
 

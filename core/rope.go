@@ -101,7 +101,12 @@ func (a *Rope) tables(p *Plan) {
 
 // pair is the axis of the pairs in the tables, which may have the name of the turned one.
 func (a *Rope) pair() string {
-	return a.Cos.axes.Without(a.X.axes.Without(axisList(string(a.Axis)))).At(0)
+	for i := range a.Cos.axes.Len() {
+		if name := a.Cos.axes.At(i); name == string(a.Axis) || !a.X.axes.Has(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Sizes checks the pairs.

@@ -38,19 +38,10 @@ func (a *Softcap) Sizes(s *Sizes) {
 }
 
 // F32 is the f32 kernel.
-func (a *Softcap) F32(y, x []float32) { bound(y, x, float32(a.Cap)) }
+func (a *Softcap) F32(y, x []float32) { num.Softcap(y, x, float32(a.Cap)) }
 
 // F64 is the f64 kernel.
-func (a *Softcap) F64(y, x []float64) { bound(y, x, a.Cap) }
-
-func bound[T float32 | float64](y, x []T, limit T) {
-	x = x[:len(y)]
-	for i := range y {
-		y[i] = x[i] / limit
-	}
-	num.Tanh(y, y)
-	num.Scale(y, y, limit)
-}
+func (a *Softcap) F64(y, x []float64) { num.Softcap(y, x, a.Cap) }
 
 // Saves y.
 func (*Softcap) Saves(uint64) (in, out uint64) { return 0, 1 }

@@ -4,7 +4,9 @@
 package models
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,6 +103,19 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	}
 	w.name[x] = name
 	return x, nil
+}
+
+// Fingerprint tells a model from another: it is made of what the file says of its tensors and a few bytes of each.
+func (w *Weights) Fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintln(h, w.Arch)
+	for _, t := range w.File.Tensors() {
+		fmt.Fprintln(h, t.Name, t.Type, t.Dims)
+		data := t.Bytes()
+		h.Write(data[:min(64, len(data))])
+		h.Write(data[len(data)/2:][:min(64, len(data)-len(data)/2)])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // NameOf is what the file calls a tensor that was handed out; "" for any other.

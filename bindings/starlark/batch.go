@@ -2,11 +2,11 @@ package starlark
 
 import (
 	"fmt"
-	"slices"
 
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models/kv"
 )
 
@@ -14,9 +14,10 @@ import (
 // which position, and what came before, so that the layer need not.
 type batch struct {
 	m         *Model
-	cache     *kv.Cache    // nil: every sequence is whole, and its places are along seq
+	rows      kv.Batch     // nil: every sequence is whole, and its places are along seq
 	positions *core.Tensor // [row], or [seq]
-	all       bool         // the scores of all rows are wanted, not only the last one's
+	last      []int64      // the rows whose scores are wanted; nil: all
+	ropes     []ropeTables // what rope has computed
 }
 
 func (b *batch) String() string        { return "<batch>" }
@@ -24,6 +25,14 @@ func (b *batch) Type() string          { return "batch" }
 func (b *batch) Freeze()               {}
 func (b *batch) Truth() star.Bool      { return true }
 func (b *batch) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: batch") }
+
+// free ends what the batch has computed for all layers.
+func (b *batch) free() {
+	for i := range b.ropes {
+		b.ropes[i].free()
+	}
+	b.ropes = nil
+}
 
 // Holds visits the positions.
 func (b *batch) Holds(visit func(star.Value)) { visit(Tensor{b.positions}) }
@@ -73,20 +82,19 @@ func batchAttend(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []sta
 	defer rescue(&err)
 	var i int
 	var q, k, val Tensor
-	var a core.Attention
+	var window int
 	var scale, softcap floatArg
 	if err := star.UnpackArgs(fn.Name(), args, kwargs, "i", &i, "q", &q, "k", &k, "v", &val,
-		"window?", &a.Window, "scale?", &scale, "softcap?", &softcap); err != nil {
+		"window?", &window, "scale?", &scale, "softcap?", &softcap); err != nil {
 		return nil, err
 	}
-	a.Q, a.K, a.V = q.Tensor, k.Tensor, val.Tensor
-	a.Scale, a.Softcap = float64(scale), float64(softcap)
 	b := fn.Receiver().(*batch)
-	if b.cache == nil { // in training
-		a.Causal = true
-		return Tensor{core.Attend(a)}, nil
+	if b.rows == nil { // in training
+		return Tensor{core.Attend(core.Attention{Q: q.Tensor, K: k.Tensor, V: val.Tensor, Window: window,
+			Scale: float64(scale), Softcap: float64(softcap), Causal: true})}, nil
 	}
-	return Tensor{b.cache.Attend(i, a)}, nil
+	return Tensor{b.rows.Attend(i, core.PagedAttention{Q: q.Tensor, K: k.Tensor, V: val.Tensor, Window: window,
+		Scale: float64(scale), Softcap: float64(softcap)})}, nil
 }
 
 // batchAttendLatent is b.attend_latent(i, q, k, width, scale=0): attend where the first width elements of each key are
@@ -103,41 +111,21 @@ func batchAttendLatent(
 		"scale?", &scale); err != nil {
 		return nil, err
 	}
-	a := core.Attention{Q: q.Tensor, K: k.Tensor, Scale: float64(scale)}
-	cache, err := fn.Receiver().(*batch).state(fn.Name())
+	rows, err := fn.Receiver().(*batch).state(fn.Name())
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{cache.AttendLatent(i, width, a)}, nil
+	return Tensor{rows.Attend(i, core.PagedAttention{Q: q.Tensor, K: k.Tensor, Value: width,
+		Scale: float64(scale)})}, nil
 }
 
-// batchRope is b.rope(x, …): x[row, …, head_dim] turned by the rows' positions as the model's config says, but for
-// what keywords of rope say otherwise.
-func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	var x Tensor
-	if err := star.UnpackPositionalArgs(fn.Name(), args, nil, 1, &x); err != nil {
-		return nil, err
-	}
-	b := fn.Receiver().(*batch)
-	settings := b.m.ropes
-	if len(kwargs) > 0 {
-		settings = slices.Clone(kwargs)
-		for _, set := range b.m.ropes {
-			if !slices.ContainsFunc(kwargs, func(kw star.Tuple) bool { return kw[0] == set[0] }) {
-				settings = append(settings, set)
-			}
-		}
-	}
-	return (&opFunc{info: core.Lookup("rope")}).CallInternal(t, star.Tuple{x, Tensor{b.positions}}, settings)
-}
-
-// state is the cache of a verb that only stored sequences have.
-func (b *batch) state(op string) (*kv.Cache, error) {
-	if b.cache == nil {
+// state is the rows of a verb that only stored sequences have.
+func (b *batch) state(op string) (kv.Batch, error) {
+	if b.rows == nil {
 		return nil, &core.Error{Op: op, Msg: "m.logits(tokens[batch, seq]) keeps no state, which this family needs",
 			Hint: "its scores without gradients are those of a list of ids: m.logits([1, 2])"}
 	}
-	return b.cache, nil
+	return b.rows, nil
 }
 
 // batchConv is b.conv(i, x, w): a causal convolution of every channel on its own in layer i. x[row, channel],
@@ -149,11 +137,13 @@ func batchConv(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 3, &i, &x, &w); err != nil {
 		return nil, err
 	}
-	cache, err := fn.Receiver().(*batch).state(fn.Name())
+	rows, err := fn.Receiver().(*batch).state(fn.Name())
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{cache.Convolve(i, x.Tensor, w.Tensor)}, nil
+	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
+		return c.Convolve(i, xs[0], w.Tensor)
+	}, x.Tensor)}, nil
 }
 
 // batchDeltaRule is b.delta_rule(i, q, k, v, decay, beta): the gated delta rule in layer i, which has a state instead
@@ -166,11 +156,13 @@ func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []
 	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 6, &i, &q, &k, &v, &decay, &beta); err != nil {
 		return nil, err
 	}
-	cache, err := fn.Receiver().(*batch).state(fn.Name())
+	rows, err := fn.Receiver().(*batch).state(fn.Name())
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{cache.DeltaRule(i, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
+	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
+		return c.DeltaRule(i, xs[0], xs[1], xs[2], xs[3], xs[4])
+	}, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
 }
 
 // batchLast is b.last(x): the rows of x whose scores are wanted.
@@ -180,9 +172,17 @@ func batchLast(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 1, &x); err != nil {
 		return nil, err
 	}
-	if fn.Receiver().(*batch).all {
+	b := fn.Receiver().(*batch)
+	n := x.Size("row")
+	switch {
+	case b.last == nil:
+		return x, nil
+	case len(b.last) == 1:
+		at := int(b.last[0])
+		return Tensor{x.Slice("row", at, at+1, 1)}, nil
+	case len(b.last) == n:
 		return x, nil
 	}
-	n := x.Size("row")
-	return Tensor{x.Slice("row", n-1, n, 1)}, nil
+	at := b.rows[0].Cache.Env().FromInts(dtype.I64, b.last, rowAxis, len(b.last))
+	return Tensor{x.IndexSelect(at, "row")}, nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/models/kv"
 )
 
 // poolings are the ways to make one vector of a text, by the numbers of llama.cpp's pooling_type.
@@ -95,7 +94,7 @@ func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err 
 			rows = append(rows, x.Float32s()...)
 		}
 	}
-	cache := kv.New(it.env, m.layers)
+	cache := m.newCache(it)
 	defer cache.Free()
 	for part := range slices.Chunk(ids, piece) {
 		y, err := n.forward(it, cache, part, true)

@@ -32,7 +32,7 @@ type familySpec struct {
 	Tensors map[string][]int `json:"tensors"`
 }
 
-func familySpecs(t *testing.T) map[string]familySpec {
+func familySpecs(t testing.TB) map[string]familySpec {
 	t.Helper()
 	var specs map[string]familySpec
 	readJSON(t, "../../models/testdata/families.json", &specs)
@@ -75,7 +75,7 @@ func weightsOf(name string, dims []int) []byte {
 }
 
 // draftOf is the GGUF file of a spec, with the tokenizer of stories260K.
-func draftOf(t *testing.T, spec familySpec) *gguf.Draft {
+func draftOf(t testing.TB, spec familySpec) *gguf.Draft {
 	t.Helper()
 	f, err := gguf.Open(stories, nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func draftOf(t *testing.T, spec familySpec) *gguf.Draft {
 }
 
 // metaValue gives JSON's numbers the kinds that llama.cpp expects: those it wants as floats are named so.
-func metaValue(t *testing.T, key string, v any) gguf.Value {
+func metaValue(t testing.TB, key string, v any) gguf.Value {
 	t.Helper()
 	switch v := v.(type) {
 	case string:
@@ -129,7 +129,7 @@ func metaValue(t *testing.T, key string, v any) gguf.Value {
 	return gguf.Value{}
 }
 
-func writeDraft(t *testing.T, path string, d *gguf.Draft) string {
+func writeDraft(t testing.TB, path string, d *gguf.Draft) string {
 	t.Helper()
 	f, err := os.Create(path)
 	if err == nil {
@@ -328,7 +328,7 @@ func TestFamilyQuantized(t *testing.T) {
 }
 
 // openFamily loads a spec's model.
-func openFamily(t *testing.T, it *Interp, d *gguf.Draft) (*Model, error) {
+func openFamily(t testing.TB, it *Interp, d *gguf.Draft) (*Model, error) {
 	t.Helper()
 	it.Globals()["path"] = star.String(writeDraft(t, filepath.Join(t.TempDir(), "model.gguf"), d))
 	v, err := it.Eval(context.Background(), "test", "load_model(path)")

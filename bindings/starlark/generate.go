@@ -45,7 +45,9 @@ const defaultTokens = 256
 // keeps what was evaluated, so that another prompt that begins alike goes on from there. With callback, the text is
 // made at once and is the value: callback(piece) is called for each piece, and ends the text by returning False. stats
 // of what is returned tells of the last run: prompt, reused and tokens, numbers of tokens; prompt_seconds and seconds;
-// end: why it ended, "end", "stop", "length", "context" or "left".
+// end: why it ended, "end", "stop", "length", "context" or "left". A list of prompts is continued together, which takes
+// less time: the iterable then is of tuples, the place of a prompt in the list and a piece of its text, which is the
+// same as alone.
 func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	m := b.Receiver().(*Model)
@@ -55,6 +57,9 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	pairs := append([]any{"prompt", &prompt}, r.pairs()...)
 	if err := star.UnpackArgs(b.Name(), args, kwargs, pairs...); err != nil {
 		return nil, err
+	}
+	if list, ok := promptList(prompt); ok {
+		return r.several(t, m, list, settings)
 	}
 	ids, err := m.prompt(b.Name(), prompt)
 	if err != nil {
@@ -80,8 +85,21 @@ func (r *request) pairs() []any {
 
 // begin checks all and returns the generation, or its text if there is a callback.
 func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []star.Tuple) (star.Value, error) {
-	g := &generation{it: interpOf(t), m: m, prompt: prompt, tokens: defaultTokens, probs: r.probs,
-		settings: sample.Defaults(), breakers: []string{"\n", ":", "\"", "*"}}
+	g, err := r.read(t, m, settings)
+	if err != nil {
+		return nil, err
+	}
+	g.prompt = prompt
+	if err := g.fit(r.op, r.tokens != star.None); err != nil {
+		return nil, err
+	}
+	return g.tell(t, r.op, r.caller)
+}
+
+// read is a generation for any prompt.
+func (r *request) read(t *star.Thread, m *Model, settings []star.Tuple) (*generation, error) {
+	g := &generation{it: interpOf(t), m: m, tokens: defaultTokens, probs: r.probs, settings: sample.Defaults(),
+		breakers: []string{"\n", ":", "\"", "*"}}
 	if r.tokens != star.None {
 		var err error
 		if g.tokens, err = star.AsInt32(r.tokens); err != nil {
@@ -113,13 +131,8 @@ func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []sta
 	if g.bias, err = m.biases(r.op, r.bias); err != nil {
 		return nil, err
 	}
-	if g.memory, err = cacheOf(t, r.op, r.memory, m); err != nil {
-		return nil, err
-	}
-	if err := g.fit(r.op, r.tokens != star.None); err != nil {
-		return nil, err
-	}
-	return g.tell(t, r.op, r.caller)
+	g.memory, err = cacheOf(t, r.op, r.memory, m)
+	return g, err
 }
 
 // fit is an error if the context has no room for the prompt and what is asked for, or, where nobody asked for a number,
@@ -231,7 +244,7 @@ func (g *generation) begin() *pieces {
 		p.cache, p.reused = g.memory.cache, g.memory.rewind(p, g.prompt)
 		p.next = g.prompt[p.reused:]
 	} else {
-		p.cache = kv.New(g.it.env, g.m.layers)
+		p.cache = g.m.newCache(g.it)
 	}
 	g.last = p
 	return p
@@ -288,18 +301,26 @@ func (p *pieces) advance() (star.Value, error) {
 			p.end = "error"
 			return nil, err
 		}
-		switch {
-		case p.probs != nil:
-			p.probs["text"] = star.String(piece)
-			return starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs), nil
-		case piece != "" && p.g.probs > 0: // text that was held back, after the last token
-			return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
-				"id": star.None, "logprob": star.None, "top": star.NewList(nil)}), nil
-		case piece != "":
-			return star.String(piece), nil
+		if shown := p.shown(piece); shown != nil {
+			return shown, nil
 		}
 	}
 	return nil, nil
+}
+
+// shown is what a piece of text is given as, nil if there is nothing to give.
+func (p *pieces) shown(piece string) star.Value {
+	switch {
+	case p.probs != nil:
+		p.probs["text"] = star.String(piece)
+		return starlarkstruct.FromStringDict(starlarkstruct.Default, p.probs)
+	case piece != "" && p.g.probs > 0: // text that was held back, after the last token
+		return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"text": star.String(piece),
+			"id": star.None, "logprob": star.None, "top": star.NewList(nil)})
+	case piece != "":
+		return star.String(piece)
+	}
+	return nil
 }
 
 // Done gives the cache back, unless it is the script's.
@@ -321,22 +342,32 @@ func (p *pieces) step() (text string, err error) {
 	}
 	defer func() { *spent += time.Since(began) }()
 	if p.made == p.g.tokens {
-		p.end = "length"
-		if p.g.fills {
-			p.end = "context"
-		}
-		return p.release(p.text.Flush(), true), nil
+		return p.finish(), nil
 	}
 	if err := p.g.memory.ask(p); err != nil {
 		return "", err
 	}
 	scores, err := p.g.m.forward(p.g.it, p.cache, p.next, false)
+	p.g.memory.add(p.next, err)
 	if err != nil {
 		return "", err
 	}
-	p.g.memory.add(p.next)
 	logits := scores.Float32s()
 	scores.Free()
+	return p.choose(logits)
+}
+
+// finish ends a run that has made all its tokens, and returns the text that was held back.
+func (p *pieces) finish() string {
+	p.end = "length"
+	if p.g.fills {
+		p.end = "context"
+	}
+	return p.release(p.text.Flush(), true)
+}
+
+// choose makes a token of its scores, and returns the text that has become certain.
+func (p *pieces) choose(logits []float32) (text string, err error) {
 	id, err := p.sampler.Next(logits, p.cache.Len(), p.past)
 	if err != nil {
 		return "", err

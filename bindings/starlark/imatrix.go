@@ -15,7 +15,6 @@ import (
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/models/kv"
 	"github.com/fucina-go/fucina/models/recipe"
 	"github.com/fucina-go/fucina/models/token"
 )
@@ -89,7 +88,7 @@ func (it *Interp) collect(c *recipe.Collector, m *Model, ids []int32, chunk int,
 		if part = slices.Clone(part); begins {
 			part[0] = m.tokens.BOS()
 		}
-		cache := kv.New(it.env, m.layers)
+		cache := m.newCache(it)
 		x, err := m.forward(it, cache, part, output)
 		cache.Free()
 		if err == nil {

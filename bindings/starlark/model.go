@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	star "go.starlark.net/starlark"
@@ -14,7 +15,6 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models"
-	"github.com/fucina-go/fucina/models/kv"
 	"github.com/fucina-go/fucina/models/token"
 )
 
@@ -30,6 +30,8 @@ type Model struct {
 	context  int                         // tokens that the model was made for; 0: any number
 	pooling  int                         // which of poolings the file names, mean if it names none
 	nameOf   func(x *core.Tensor) string // of a weight in the file
+	print    func() string               // tells the model from others; nil: its weights change
+	cached   dtype.Type                  // of the keys and values that caches keep
 	m        star.Value                  // what the family's load_weights returned
 	template string                      // the chat template in the file; "": it has none
 	ropes    []star.Tuple                // settings of rope, as keywords
@@ -38,16 +40,25 @@ type Model struct {
 	variables star.Value // of a trainable model: m without its config
 }
 
-// loadModel is load_model(path, pre=None, family=None): the language model in a GGUF file; m.generate(prompt) continues
-// a text. pre names the pre-tokenizer, such as "qwen2", if the file names one that is not known; family is a Starlark
-// file that says how the model computes, if the architecture is not known or is to be computed otherwise.
+// loadModel is load_model(path, pre=None, family=None, cache="f32"): the language model in a GGUF file;
+// m.generate(prompt) continues a text. pre names the pre-tokenizer, such as "qwen2", if the file names one that is not
+// known; family is a Starlark file that says how the model computes, if the architecture is not known or is to be
+// computed otherwise. Keys and values of a text are kept as cache says: "f16" takes half the memory of "f32", "q8_0"
+// about a quarter, and both round.
 func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
 	var pre star.Value = star.None
 	var family string
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family); err != nil {
+	cache := "f32"
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family, "cache?",
+		&cache); err != nil {
 		return nil, err
+	}
+	dt, ok := dtype.Parse(cache)
+	if !ok || !slices.Contains(core.PageTypes(), dt) {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("cache: got %q, want f32, f16 or q8_0", cache),
+			Hint: `as in: cache="f16"`}
 	}
 	it := interpOf(t)
 	options, err := preOption(b.Name(), path, pre)
@@ -61,6 +72,7 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
+	m.cached = dt
 	return m, nil
 }
 
@@ -84,7 +96,8 @@ func (it *Interp) openModel(path, module string, options []token.Option) (*Model
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf, fns: map[string]star.Callable{}}
+	m := &Model{name: path, tokens: &Tokenizer{path, tokens}, nameOf: w.NameOf,
+		print: sync.OnceValue(w.Fingerprint), fns: map[string]star.Callable{}}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}
@@ -163,7 +176,9 @@ var modelMethods = map[string]*star.Builtin{
 	"chat_prompt": star.NewBuiltin("chat_prompt", modelChatPrompt),
 	"detokenize":  star.NewBuiltin("detokenize", modelDetokenize),
 	"embed":       star.NewBuiltin("embed", modelEmbed),
+	"forward":     star.NewBuiltin("forward", modelForward),
 	"generate":    star.NewBuiltin("generate", modelGenerate),
+	"load_cache":  star.NewBuiltin("load_cache", modelLoadCache),
 	"logits":      star.NewBuiltin("logits", modelLogits),
 	"perplexity":  star.NewBuiltin("perplexity", modelPerplexity),
 	"tokenize":    star.NewBuiltin("tokenize", modelTokenize),
@@ -194,8 +209,8 @@ func (m *Model) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (m *Model) AttrNames() []string {
-	return []string{"cache", "chat", "chat_prompt", "context", "detokenize", "embed", "generate", "logits",
-		"perplexity", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
+	return []string{"cache", "chat", "chat_prompt", "context", "detokenize", "embed", "forward", "generate",
+		"load_cache", "logits", "perplexity", "tokenize", "tokenizer", "trainable", "vocab", "weights"}
 }
 
 // modelTokenize is m.tokenize(text, special=True): the ids of text. With special, BOS and EOS are added
@@ -302,50 +317,10 @@ func modelLogits(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	if m.context > 0 && len(ids) > m.context {
 		return nil, m.tooLong(b.Name(), len(ids), 0)
 	}
-	cache := kv.New(it.env, m.layers)
+	cache := m.newCache(it)
 	defer cache.Free()
 	x, err := m.forward(it, cache, ids, true)
 	return Tensor{x}, err
-}
-
-// forward is infer without gradients, whatever the weights are.
-func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (y *core.Tensor, err error) {
-	it.env.Record(false, func() { y, err = m.infer(it, cache, ids, all) })
-	return y, err
-}
-
-// infer runs the family's functions on new tokens of the sequence in cache, which then counts
-// them. The scores are [row, vocab] of all rows, or of the last one. Every layer's tensors end with
-// the layer.
-func (m *Model) infer(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {
-	env := it.env
-	positions := make([]int64, len(ids))
-	rows := make([]int64, len(ids))
-	for i, id := range ids {
-		positions[i], rows[i] = int64(cache.Len()+i), int64(id)
-	}
-	outer := env.Open()
-	defer outer.Close()
-	b := &batch{m: m, cache: cache, all: all, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
-	tokens := Tensor{env.FromInts(dtype.I32, rows, rowAxis, len(ids))}
-	x, err := it.step(m.fns["embed"], m.m, tokens, b)
-	for i := 0; i < m.layers && err == nil; i++ {
-		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
-			x.Free()
-			x = y
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	y, err := it.step(m.fns["logits"], m.m, Tensor{x}, b)
-	if err != nil {
-		return nil, err
-	}
-	cache.Commit(len(ids))
-	outer.Close(y)
-	return y, nil
 }
 
 var rowAxis = mustAxes("row")
@@ -356,23 +331,6 @@ func mustAxes(text string) *axis.List {
 		panic(err)
 	}
 	return l
-}
-
-// step calls a family's function in a scope of its own that only the resulting tensor leaves. The
-// function cannot have stored anything elsewhere, because the model is frozen.
-func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
-	s := it.env.Open()
-	defer s.Close()
-	v, err := star.Call(it.thread, fn, args, nil)
-	if err != nil {
-		return nil, err
-	}
-	x, ok := v.(Tensor)
-	if !ok {
-		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
-	}
-	s.Close(x.Tensor)
-	return x.Tensor, nil
 }
 
 // weightFile is the file being loaded, as a family's load_weights sees it.

@@ -16,7 +16,7 @@ import (
 
 const stories = "../../examples/data/stories260K.gguf"
 
-func readJSON(t *testing.T, path string, v any) {
+func readJSON(t testing.TB, path string, v any) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err == nil {

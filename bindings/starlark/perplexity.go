@@ -11,7 +11,6 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/par"
-	"github.com/fucina-go/fucina/models/kv"
 )
 
 // modelPerplexity is m.perplexity(text, chunk=None, details=False): how surprised the model is by a text, a list of
@@ -143,7 +142,7 @@ func (s *surprise) run(chunks [][]int32, first int) error {
 
 // chunk evaluates one: of what nobody counts, the scores are not computed.
 func (s *surprise) chunk(ids []int32, first int) error {
-	cache := kv.New(s.it.env, s.m.layers)
+	cache := s.m.newCache(s.it)
 	defer cache.Free()
 	for at := 0; at+1 < len(ids); {
 		end := min(at+piece, len(ids)-1)

@@ -107,9 +107,11 @@ refused("perplexity: 2049 tokens, but the context of MODEL is 2048; give it a sh
 refused("chat: a prompt of 3021 tokens and 5 asked for are 3026, but the context of MODEL is 2048; " +
         "give it a shorter text", m.chat, [{"role": "user", "content": "z" * 3000}], max_tokens=5)
 k = m.cache()
-k.feed(long)
-refused("feed: 2046 tokens were evaluated and 3 more are 2049, but the context of MODEL is 2048; " +
-        "forget some: k.keep(0)", k.feed, [1, 2, 3])
+m.forward(k, long)
+refused("forward: 2046 tokens were evaluated and 3 more are 2049, but the context of MODEL is 2048; " +
+        "forget some: k.truncate(0)", m.forward, k, [1, 2, 3])
+refused("prompt 1: generate: a prompt of 3000 tokens and 1 asked for are 3001, but the context of MODEL is 2048; " +
+        "give it a shorter text", m.generate, ["a", [403] * 3000], max_tokens=1)
 
 # Where nobody asks for a number, the context is filled, and stats say so.
 g = m.generate(long, temperature=3, seed=1, logit_bias={1: False, 2: False})
@@ -134,7 +136,6 @@ for fn in (m.generate, m.logits, m.embed, m.perplexity):
 for fn in (m.chat, m.chat_prompt):
     equal(catch(fn, [{"role": "user", "content": half}]).error.partition(": ")[2].partition(";")[0],
           'messages[0]["content"] is no UTF-8: byte 0xc3 at 1')
-equal(catch(m.cache().feed, half).error.partition(";")[0], "feed: the text is no UTF-8: byte 0xc3 at 1")
 `)); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +177,7 @@ refused("chat: the template makes an empty prompt", talk, chat_template="{{ noth
 refused('chat_template: chat template, line 1: unknown tag "oops"', talk, chat_template="{% oops %}")
 refused("chat_template: got int, want a text", talk, chat_template=3)
 refused("cache: got int, want a cache; as in: cache=m.cache()", talk, cache=3)
-refused("cache: it is another model's", talk, cache=load_model("`+stories+`").cache())
+refused("the cache is another model's", talk, cache=load_model("`+stories+`").cache())
 `)); err != nil {
 		t.Error(err)
 	}
@@ -211,14 +212,11 @@ equal((g.stats.reused, k.tokens[:2]), (2, ids[:2]))
 
 # By hand.
 k.free()
-equal((len(k), k.keep(9)), (0, 0))
-x = k.feed(ids)
-equal((x.axes, k.tokens), (("vocab",), ids))
-equal(x.tolist(), m.logits(ids).at(row=-1).tolist())
-equal((k.keep(2), k.tokens), (2, ids[:2]))
-equal(k.feed(ids[2:]).tolist(), x.tolist())
-equal(catch(k.feed, []).error, "feed: got no tokens; as in: k.feed([1, 2])")
-equal(catch(k.keep, -1).error, "keep: got -1 tokens, want 0 or more")
+m.forward(k, ids)
+g = m.generate("Once upon a time, there", max_tokens=3, cache=k)
+equal((list(g), g.stats.reused), (list(m.generate("Once upon a time, there", max_tokens=3)), len(ids)))
+equal(catch(m.generate, ["a", "b"], cache=k).error,
+      "generate: got 2 prompts, but a cache and a callback are for one; as in: for place, piece in m.generate(prompts)")
 k.free()
 
 # Two at once in one cache would spoil each other.
@@ -348,8 +346,7 @@ equal(tell(begin, cache=k), tell(begin))
 longer = k.tokens + m.tokenize(" and", special=False)
 known = len(k)
 equal(tell(longer, cache=k), (tell(longer)[0], known))
-equal(tell(begin, cache=k), tell(begin))
-equal((k.keep(3), k.tokens), (0, []))
+equal(tell(begin, cache=k)[0], tell(begin)[0])
 `)); err != nil {
 		t.Error(err)
 	}
@@ -366,8 +363,8 @@ func TestCacheOfAnother(t *testing.T) {
 	two.Predeclare("k", k)
 	two.Predeclare("m", k.(*modelCache).m)
 	if err := two.RunSource(context.Background(), "t.star", []byte(`
-for fn in (lambda: k.feed([1]), lambda: k.keep(0), lambda: k.free(), lambda: m.generate("a", cache=k)):
-    equal(catch(fn).error.partition(": ")[2], "the cache belongs to another interpreter; as in: cache=m.cache()")
+equal(catch(m.generate, "a", cache=k).error,
+      "generate: the cache belongs to another interpreter; make one here: m.cache()")
 `)); err != nil {
 		t.Error(err)
 	}
@@ -421,14 +418,13 @@ func TestModelHelp(t *testing.T) {
 	var out strings.Builder
 	it.cfg.Stdout = &out
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
-k = m.cache()
-for fn in (m.chat, m.cache, m.embed, m.perplexity, k.feed, k.keep, k.free):
+for fn in (m.chat, m.cache, m.embed, m.perplexity):
     help(fn)
 `)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"m.chat(messages,", "temperature=0: ", "m.cache()", "m.embed(text",
-		"m.perplexity(text", "k.feed(tokens)", "k.keep(n)", "k.free()"} {
+		"m.perplexity(text"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help does not show %s:\n%s", want, out.String())
 		}

@@ -37,6 +37,7 @@ func modelTrainable(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		all[name] = weights[name]
 	}
 	n := *m
+	n.print = nil
 	n.m = starlarkstruct.FromStringDict(of.Constructor(), all)
 	n.variables = starlarkstruct.FromStringDict(of.Constructor(), weights)
 	return &n, nil
@@ -109,7 +110,7 @@ func (m *Model) score(it *Interp, op string, tokens *core.Tensor) (star.Value, e
 				Hint: fmt.Sprintf("ids are 0 … %d", m.tokens.Len()-1)}
 		}
 	}
-	b := &batch{m: m, all: true, positions: it.env.Arange(tokens.Size("seq"), "seq", dtype.I32)}
+	b := &batch{m: m, positions: it.env.Arange(tokens.Size("seq"), "seq", dtype.I32)}
 	x, err := star.Call(it.thread, m.fns["embed"], star.Tuple{m.m, Tensor{tokens}, b}, nil)
 	for i := 0; i < m.layers && err == nil; i++ {
 		x, err = star.Call(it.thread, m.fns["layer"], star.Tuple{m.m, star.MakeInt(i), x, b}, nil)

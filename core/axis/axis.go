@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
+	"unsafe"
 	"weak"
 )
 
@@ -22,7 +24,12 @@ import (
 type List struct {
 	names []string
 	text  string // the names joined by one space
+
+	sums [8]atomic.Pointer[sum] // of Append, which operations ask for the same ones again and again
 }
+
+// sum is what Append gave for another list.
+type sum struct{ other, both *List }
 
 // Empty is the list of a scalar's axes.
 var Empty = mustParse("")
@@ -164,10 +171,19 @@ func (l *List) Shared(other *List) *List {
 
 // Append is l followed by the axes of other that l lacks.
 func (l *List) Append(other *List) *List {
-	if l.HasAll(other) {
-		return l
+	if len(l.names) == 0 {
+		return other
 	}
-	return intern(append(slices.Clone(l.names), other.Without(l).names...))
+	at := &l.sums[uint64(uintptr(unsafe.Pointer(other)))*0x9e3779b97f4a7c15>>61]
+	if s := at.Load(); s != nil && s.other == other {
+		return s.both
+	}
+	both := l
+	if !l.HasAll(other) {
+		both = intern(append(slices.Clone(l.names), other.Without(l).names...))
+	}
+	at.Store(&sum{other, both})
+	return both
 }
 
 func (l *List) filter(keep func(string) bool) *List {

@@ -47,14 +47,23 @@ func Rows[T num.Float](out, q, k, v []T, width, valueWidth int, step Strides, lo
 		end := min(r+Tile, len(lo))
 		a := attention[T]{out: out[r*step.Out:], q: q[r*step.Q:], k: k, v: v, width: width, valueWidth: valueWidth,
 			step: step, lo: lo[r:end], hi: hi[r:end], scale: scale}
-		if end-r > fewRows && max(width, valueWidth) <= mostWidth {
-			var room [Block * mostWidth]T
-			a.packed = room[:]
-			a.run()
-		} else {
-			a.run()
-		}
+		a.start(nil)
 	}
+}
+
+// Source is keys and values that lie in blocks.
+type Source[T num.Float] interface {
+	// Block returns the keys and the values of the block that begins at key start, of which those from from to
+	// to, the last one not included, are read before the next call.
+	Block(start, from, to int) (k, v []T)
+}
+
+// Blocks is Rows of at most Tile rows where keys and values come from src; step.K and step.V are the distances in
+// its blocks. With a limit above 0 a score is limit · tanh(score / limit) before it is weighed.
+func Blocks[T num.Float](out, q []T, src Source[T], width, valueWidth int, step Strides, lo, hi []int, scale, limit T) {
+	a := attention[T]{out: out, q: q, width: width, valueWidth: valueWidth, step: step,
+		lo: lo[:min(Tile, len(lo))], hi: hi, scale: scale, limit: limit}
+	a.start(src)
 }
 
 // attention is up to Tile rows and what they have gathered.
@@ -63,16 +72,26 @@ type attention[T num.Float] struct {
 	width, valueWidth int
 	step              Strides
 	lo, hi            []int
-	scale             T
+	scale, limit      T
 
 	scores     [Tile * Block]T // then weights
 	top, total [Tile]T
 	from, to   [Tile]int // the keys of the block that the row weighs; none if they are all -Inf
-
-	packed []T // if not nil, room for a block of keys or values in panels
 }
 
-func (a *attention[T]) run() {
+// start computes the rows, with room for packing if that pays. If src is not nil, keys and values come from it: it is
+// no field, since what a holds would leave the stack with it.
+func (a *attention[T]) start(src Source[T]) {
+	if len(a.lo) > fewRows && max(a.width, a.valueWidth) <= mostWidth {
+		var room [Block * mostWidth]T
+		a.run(src, room[:])
+	} else {
+		a.run(src, nil)
+	}
+}
+
+// run computes the rows. If packed is not nil, it is room for a block of keys or values in panels.
+func (a *attention[T]) run(src Source[T], packed []T) {
 	first, end := math.MaxInt, 0
 	for r := range a.lo {
 		a.top[r] = T(math.Inf(-1))
@@ -82,7 +101,7 @@ func (a *attention[T]) run() {
 		}
 	}
 	for at := first; at < end; at = at - at%Block + Block {
-		a.block(at-at%Block, min(end, at-at%Block+Block))
+		a.block(src, at-at%Block, min(end, at-at%Block+Block), packed)
 	}
 	for r, total := range a.total[:len(a.lo)] {
 		if total > 0 {
@@ -93,7 +112,7 @@ func (a *attention[T]) run() {
 }
 
 // block weighs the keys of one block, which begins at start.
-func (a *attention[T]) block(start, end int) {
+func (a *attention[T]) block(src Source[T], start, end int, packed []T) {
 	first, last := end, start
 	for r := range a.lo {
 		a.from[r], a.to[r] = max(start, a.lo[r]), min(end, a.hi[r])
@@ -104,23 +123,29 @@ func (a *attention[T]) block(start, end int) {
 	if first >= last {
 		return
 	}
-	if scores, keys := a.scores[first-start:], a.k[first*a.step.K:]; a.packed == nil {
+	k, v := a.k, a.v
+	if src != nil {
+		k, v = src.Block(start, first, last)
+	} else {
+		k, v = k[start*a.step.K:], v[start*a.step.V:]
+	}
+	if scores, keys := a.scores[first-start:], k[(first-start)*a.step.K:]; packed == nil {
 		gemm.NT(scores, a.q, keys, len(a.lo), last-first, a.width, a.step.Q, a.step.K, Block)
 	} else {
-		gemm.PackNT(a.packed, keys, last-first, a.width, a.step.K)
-		gemm.Packed(scores, a.q, a.packed, len(a.lo), last-first, a.width, a.step.Q, Block, false)
+		gemm.PackNT(packed, keys, last-first, a.width, a.step.K)
+		gemm.Packed(scores, a.q, packed, len(a.lo), last-first, a.width, a.step.Q, Block, false)
 	}
 	for r := range a.lo {
 		if a.from[r] < a.to[r] {
 			a.weigh(r, a.scores[r*Block:][a.from[r]-start:a.to[r]-start])
 		}
 	}
-	a.add(start)
+	a.add(v, start, packed)
 }
 
-// add adds the weighed values of the block to the rows: as many rows at once as weigh the same keys, or up to
-// fewRows that begin with the same key, as rows do of which each sees one key more.
-func (a *attention[T]) add(start int) {
+// add adds the weighed values of the block, v from its first key on, to the rows: as many rows at once as weigh the
+// same keys, or up to fewRows that begin with the same key, as rows do of which each sees one key more.
+func (a *attention[T]) add(v []T, start int, packed []T) {
 	packedFrom, packedTo := 0, 0
 	for r := 0; r < len(a.lo); {
 		from, to, next := a.from[r], a.to[r], r+1
@@ -134,19 +159,19 @@ func (a *attention[T]) add(start int) {
 		}
 		switch rows := next - r; {
 		case from >= to:
-		case a.packed == nil || rows <= fewRows:
-			a.addRows(r, next, start, from, to)
+		case packed == nil || rows <= fewRows:
+			a.addRows(v, r, next, start, from, to)
 			for i := r; i < next; i++ {
 				if to < a.to[i] {
-					a.addRows(i, i+1, start, to, a.to[i])
+					a.addRows(v, i, i+1, start, to, a.to[i])
 				}
 			}
 		default:
 			if from != packedFrom || to != packedTo {
-				gemm.PackNN(a.packed, a.v[from*a.step.V:], a.valueWidth, to-from, a.step.V)
+				gemm.PackNN(packed, v[(from-start)*a.step.V:], a.valueWidth, to-from, a.step.V)
 				packedFrom, packedTo = from, to
 			}
-			gemm.Packed(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], a.packed,
+			gemm.Packed(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], packed,
 				rows, a.valueWidth, to-from, Block, a.step.Out, true)
 		}
 		r = next
@@ -154,14 +179,17 @@ func (a *attention[T]) add(start int) {
 }
 
 // addRows adds the values of keys [from, to) to the rows [r, end).
-func (a *attention[T]) addRows(r, end, start, from, to int) {
-	gemm.AddNN(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], a.v[from*a.step.V:], end-r, a.valueWidth, to-from,
-		Block, a.step.V, a.step.Out)
+func (a *attention[T]) addRows(v []T, r, end, start, from, to int) {
+	gemm.AddNN(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], v[(from-start)*a.step.V:], end-r, a.valueWidth,
+		to-from, Block, a.step.V, a.step.Out)
 }
 
 // weigh turns the scores of row r into weights and rescales what it has so far.
 func (a *attention[T]) weigh(r int, scores []T) {
 	num.Scale(scores, scores, a.scale)
+	if a.limit > 0 {
+		num.Softcap(scores, scores, a.limit)
+	}
 	peak := max(a.top[r], num.Max(scores))
 	if math.IsInf(float64(peak), -1) {
 		a.to[r] = a.from[r]

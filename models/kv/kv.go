@@ -1,5 +1,6 @@
-// Package kv holds the keys and values that a decoder has seen, layer by layer, and the state of recurrent layers. It
-// knows tensors and positions, no model and no script.
+// Package kv holds what a decoder remembers of a sequence: keys and values, layer by layer, in pages; the state of
+// recurrent layers, with points to go back to. It runs the verbs that need them for the rows of one or several
+// sequences, and keeps sequences in files. It knows tensors and positions, no model and no script.
 package kv
 
 import (
@@ -7,26 +8,38 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
-// firstCapacity is how many positions a cache has room for at first.
-const firstCapacity = 64
+// slack is how many positions more than its window a layer keeps at least, to go back to.
+const slack = 256
 
-// Cache is the keys and values of one sequence. Rows attended to are stored at once but count only
-// after Commit, so a forward pass that fails leaves the cache as it was.
+// Cache is what is remembered of one sequence. Rows attended to are stored at once but count only after Commit, so a
+// forward pass that fails leaves the cache as it was. Its tensors live outside of every scope.
 type Cache struct {
+	// DType is that of the keys and values, which are rounded to it: f32 unless it is set, f16 or q8_0. It is set
+	// before the first rows.
+	DType dtype.Type
+
 	env    *core.Env
 	layers []layer
 	length int
+	points []point // where recurrent layers can go back to, in order; the beginning is not among them
 }
 
 type layer struct {
-	k, v        *core.Tensor // [key_seq, kv_head, head_dim], room for capacity positions
-	rows, state memory       // of recurrent layers
+	pages       []*page // page j holds the positions from j·PageLen on; nil: given up
+	window      int     // how many positions a row sees; 0: all
+	rows, state memory  // of recurrent layers
 }
 
-// New is an empty cache for a model of the given number of layers. Its tensors live outside of
-// every scope.
+// page is a page that several caches may share. What is shared is not written.
+type page struct {
+	core.Page
+	holders int
+}
+
+// New is an empty cache for a model of the given number of layers.
 func New(env *core.Env, layers int) *Cache {
 	return &Cache{env: env, layers: make([]layer, layers)}
 }
@@ -34,72 +47,179 @@ func New(env *core.Env, layers int) *Cache {
 // Len is the number of positions that count.
 func (c *Cache) Len() int { return c.length }
 
-// Commit makes the next n stored positions count.
+// Env is where the tensors are.
+func (c *Cache) Env() *core.Env { return c.env }
+
+// Bytes is the memory of the keys, values and states, of those shared with others too.
+func (c *Cache) Bytes() (n int64) {
+	for i := range c.layers {
+		for _, p := range c.layers[i].pages {
+			if p != nil {
+				n += int64(p.Bytes())
+			}
+		}
+	}
+	seen := map[*held]bool{}
+	for _, h := range c.held() {
+		if !seen[h] {
+			seen[h] = true
+			n += int64(h.t.Len() * h.t.DType().Size())
+		}
+	}
+	return n
+}
+
+// Commit makes the next n stored positions count. Layers with a window give up pages that no later row sees and that
+// are further back than slack.
 func (c *Cache) Commit(n int) {
 	c.length += n
+	recurrent := false
 	for i := range c.layers {
-		c.layers[i].rows.commit()
-		c.layers[i].state.commit()
+		l := &c.layers[i]
+		l.rows.commit()
+		l.state.commit()
+		recurrent = recurrent || l.rows.now != nil || l.state.now != nil
+		if l.window > 0 {
+			for j := (c.length-l.window-slack)/core.PageLen - 1; j >= 0 && j < len(l.pages) && l.pages[j] != nil; j-- {
+				l.pages[j].release()
+				l.pages[j] = nil
+			}
+		}
+	}
+	if recurrent && n > 0 {
+		c.mark()
 	}
 }
 
-// Truncate forgets all positions from n on. A recurrent layer can only forget all: with one, positions that count and
-// are to be kept are forgotten too, and must be given again. It returns how many still count.
-func (c *Cache) Truncate(n int) int {
+// Reach is the last position, n at most, to which Truncate can go back: n itself where all layers keep every position;
+// else the layers with a window must have what the rows from there on see, and the recurrent ones the state there.
+func (c *Cache) Reach(n int) int {
 	if n = max(0, n); n >= c.length {
 		return c.length
 	}
 	for i := range c.layers {
-		if c.layers[i].rows.now != nil || c.layers[i].state.now != nil {
-			c.Free()
+		if l := &c.layers[i]; l.rows.now != nil || l.state.now != nil {
+			at := 0
+			for _, p := range c.points {
+				if p.at <= n {
+					at = p.at
+				}
+			}
+			n = at
+			break
+		}
+	}
+	for i := range c.layers {
+		l := &c.layers[i]
+		if first := max(0, n+1-l.window) / core.PageLen; n > 0 && l.window > 0 && (first >= len(l.pages) ||
+			l.pages[first] == nil) {
 			return 0
 		}
 	}
+	return n
+}
+
+// Truncate forgets all positions from n on, or from Reach(n) where that is less: those up to n must be given again. It
+// returns how many still count.
+func (c *Cache) Truncate(n int) int {
+	if n = c.Reach(n); n == c.length {
+		return n
+	}
+	if n == 0 {
+		c.Free()
+		return 0
+	}
+	for i := range c.layers {
+		l := &c.layers[i]
+		for j := pagesFor(n); j < len(l.pages); j++ {
+			if l.pages[j] != nil {
+				l.pages[j].release()
+			}
+		}
+		l.pages = l.pages[:min(len(l.pages), pagesFor(n))]
+	}
+	c.restore(n)
 	c.length = n
 	return n
 }
 
-// Free gives the memory back.
+// Fork is another cache of the same positions. Pages and states are shared until one of the two changes them.
+func (c *Cache) Fork() *Cache {
+	f := &Cache{DType: c.DType, env: c.env, length: c.length, layers: make([]layer, len(c.layers)),
+		points: make([]point, len(c.points))}
+	for i := range c.layers {
+		from, to := &c.layers[i], &f.layers[i]
+		to.window = from.window
+		to.pages = append([]*page(nil), from.pages...)
+		for _, p := range to.pages {
+			if p != nil {
+				p.holders++
+			}
+		}
+		to.rows.now, to.state.now = from.rows.now.hold(), from.state.now.hold()
+	}
+	for i, p := range c.points {
+		f.points[i] = p.copy()
+	}
+	return f
+}
+
+// Swap exchanges all that two caches hold.
+func (c *Cache) Swap(with *Cache) { *c, *with = *with, *c }
+
+// Free gives the memory back and leaves the cache empty.
 func (c *Cache) Free() {
-	for _, l := range c.layers {
-		for _, t := range []*core.Tensor{l.k, l.v, l.rows.now, l.rows.next, l.state.now, l.state.next} {
-			free(t)
+	for i := range c.layers {
+		for _, p := range c.layers[i].pages {
+			if p != nil {
+				p.release()
+			}
 		}
 	}
+	for _, h := range c.held() {
+		h.release()
+	}
 	clear(c.layers)
-	c.length = 0
+	c.length, c.points = 0, nil
 }
 
-// Attend stores the keys and values of new rows in layer i behind those that count, and attends
-// from the queries to all of them, causally. a has the new rows, and what else is to be said about attention;
-// where they start is the cache's to say.
-//
-// q[row, head, head_dim], k and v[row, kv_head, head_dim] → y[row, head, head_dim]. Misuse panics with
-// a *core.Error.
-func (c *Cache) Attend(i int, a core.Attention) *core.Tensor {
-	l := c.layer("attend", i)
-	end := c.length + a.K.Size("row")
-	l.k = c.store(l.k, a.K, end)
-	l.v = c.store(l.v, a.V, end)
-	a.K, a.V = l.k.Slice("key_seq", 0, end, 1), l.v.Slice("key_seq", 0, end, 1)
-	defer a.K.Free()
-	defer a.V.Free()
-	a.Causal, a.Start = true, c.length
-	return core.Attend(a)
+// release lets go of a page, whose last holder frees it.
+func (p *page) release() {
+	if p.holders--; p.holders == 0 {
+		p.Free()
+	}
 }
 
-// AttendLatent is Attend where the first width elements of each key are its value, so that only keys are
-// stored: latent attention (DeepSeek-V2). a.V is not looked at.
-func (c *Cache) AttendLatent(i, width int, a core.Attention) *core.Tensor {
-	l := c.layer("attend_latent", i)
-	end := c.length + a.K.Size("row")
-	l.k = c.store(l.k, a.K, end)
-	a.K = l.k.Slice("key_seq", 0, end, 1)
-	defer a.K.Free()
-	a.V = a.K.Slice("head_dim", 0, width, 1)
-	defer a.V.Free()
-	a.Causal, a.Start = true, c.length
-	return core.Attend(a)
+// room makes sure that the cache has pages of its own for n more positions of layer l, for keys and values of the
+// given shape, and returns all pages.
+func (c *Cache) room(l *layer, n, kvHeads, width, value int) []core.Page {
+	for j := c.length / core.PageLen; j*core.PageLen < c.length+n; j++ {
+		for len(l.pages) <= j {
+			l.pages = append(l.pages, nil)
+		}
+		switch p := l.pages[j]; {
+		case p == nil:
+			l.pages[j] = &page{core.NewPage(c.env, c.dtype(), kvHeads, width, value), 1}
+		case p.holders > 1:
+			l.pages[j] = &page{p.Copy(), 1}
+			p.holders--
+		}
+	}
+	pages := make([]core.Page, len(l.pages))
+	for j, p := range l.pages {
+		if p != nil {
+			pages[j] = p.Page
+		}
+	}
+	return pages
+}
+
+// dtype is that of the pages.
+func (c *Cache) dtype() dtype.Type {
+	if c.DType == dtype.Invalid {
+		return dtype.F32
+	}
+	return c.DType
 }
 
 func (c *Cache) layer(op string, i int) *layer {
@@ -109,33 +229,9 @@ func (c *Cache) layer(op string, i int) *layer {
 	return &c.layers[i]
 }
 
-var cached = must(axis.Parse("key_seq kv_head head_dim"))
-
 func must(l *axis.List, err error) *axis.List {
 	if err != nil {
 		panic(err)
 	}
 	return l
-}
-
-// store writes rows behind the positions that count, into a larger tensor if there is no room.
-func (c *Cache) store(t, rows *core.Tensor, end int) *core.Tensor {
-	if t == nil || t.Size("key_seq") < end {
-		capacity := firstCapacity
-		for capacity < end {
-			capacity *= 2
-		}
-		grown := c.env.Tensor(rows.DType(), cached, capacity, rows.Size("kv_head"), rows.Size("head_dim"))
-		if t != nil {
-			old := t.Slice("key_seq", 0, c.length, 1)
-			grown.SetSlice(old, "key_seq", 0, c.length)
-			old.Free()
-			t.Free()
-		}
-		t = grown
-	}
-	named := rows.Rename("row", "key_seq")
-	t.SetSlice(named, "key_seq", c.length, end)
-	named.Free()
-	return t
 }

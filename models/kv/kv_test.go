@@ -35,8 +35,14 @@ func TestConvolve(t *testing.T) {
 	if n := c.Truncate(6); n != 6 {
 		t.Errorf("%d positions count, want all 6", n)
 	}
-	if n := c.Truncate(5); n != 0 || c.Len() != 0 {
-		t.Errorf("%d of %d positions count, want 0: a convolution cannot forget one", n, c.Len())
+	if n := c.Truncate(5); n != 2 || c.Len() != 2 {
+		t.Errorf("%d of %d positions count, want 2, the last point before 5", n, c.Len())
+	}
+	if got, want := run(3, 4, 5, 6), []float32{123, 234, 345, 456}; !slices.Equal(got, want) {
+		t.Errorf("after going back: got %v, want %v", got, want)
+	}
+	if n := c.Truncate(1); n != 0 || c.Len() != 0 {
+		t.Errorf("%d of %d positions count, want 0: there is no point before 2", n, c.Len())
 	}
 	if got, want := run(7), []float32{7}; !slices.Equal(got, want) {
 		t.Errorf("after all is forgotten: got %v, want %v", got, want)
@@ -70,8 +76,8 @@ func TestAttendLatent(t *testing.T) {
 	env := core.NewEnv(0, 0)
 	c := New(env, 1)
 	attend := func(k ...float64) []float32 {
-		return c.AttendLatent(0, 1, core.Attention{Q: floats(env, "row head head_dim", []int{1, 1, 2}, 0, 0),
-			K: floats(env, "row kv_head head_dim", []int{1, 1, 2}, k...)}).Float32s()
+		return Batch{{c, 1}}.Attend(0, core.PagedAttention{Q: floats(env, "row head head_dim", []int{1, 1, 2}, 0, 0),
+			K: floats(env, "row kv_head head_dim", []int{1, 1, 2}, k...), Value: 1}).Float32s()
 	}
 	for i, want := range []float32{4, 3} {
 		if got := attend(float64(4-2*i), 7); !slices.Equal(got, []float32{want}) {

@@ -8,29 +8,135 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 )
 
-// memory is what a recurrent layer knows of the rows that count, and what it will know after Commit.
-type memory struct{ now, next *core.Tensor }
+// held is a tensor that several caches may hold. It is not changed.
+type held struct {
+	t       *core.Tensor
+	holders int
+}
 
-// keep makes x, or a copy that outlives all scopes, what will be known.
-func (m *memory) keep(env *core.Env, x *core.Tensor) {
-	free(m.next)
-	first := x.Axes().At(0)
-	m.next = env.Tensor(x.DType(), x.Axes(), x.Sizes()...)
-	m.next.SetSlice(x, first, 0, x.Size(first))
+// hold is h for one holder more.
+func (h *held) hold() *held {
+	if h != nil {
+		h.holders++
+	}
+	return h
+}
+
+// release lets go of h, whose last holder frees the tensor.
+func (h *held) release() {
+	if h == nil {
+		return
+	}
+	if h.holders--; h.holders == 0 {
+		h.t.Free()
+	}
+}
+
+// memory is what a recurrent layer knows of the rows that count, and what it will know after Commit.
+type memory struct{ now, next *held }
+
+// known is what is known, nil if that is nothing.
+func (m *memory) known() *core.Tensor {
+	if m.now == nil {
+		return nil
+	}
+	return m.now.t
+}
+
+// keep makes x what will be known. The tensor is the memory's from now on.
+func (m *memory) keep(x *core.Tensor) {
+	x.Keep()
+	m.next.release()
+	m.next = &held{x, 1}
 }
 
 // commit makes what will be known what is known.
 func (m *memory) commit() {
 	if m.next != nil {
-		free(m.now)
+		m.now.release()
 		m.now, m.next = m.next, nil
 	}
 }
 
-func free(t *core.Tensor) {
-	if t != nil {
-		t.Free()
+// mostPoints is how many points a cache remembers.
+const mostPoints = 8
+
+// point is what the recurrent layers knew at a position.
+type point struct {
+	at     int
+	states []*held // rows and state of every layer
+}
+
+func (p point) copy() point {
+	q := point{p.at, append([]*held(nil), p.states...)}
+	for _, h := range q.states {
+		h.hold()
 	}
+	return q
+}
+
+// mark remembers the states of now. Of the points, those stay that are spread best: close to one another near the end,
+// ever further apart before it.
+func (c *Cache) mark() {
+	p := point{at: c.length}
+	for i := range c.layers {
+		l := &c.layers[i]
+		p.states = append(p.states, l.rows.now.hold(), l.state.now.hold())
+	}
+	if c.points = append(c.points, p); len(c.points) <= mostPoints {
+		return
+	}
+	drop, least := 0, 0.0
+	for i := 1; i < len(c.points)-1; i++ { // what its neighbours are apart, seen from the end
+		gap := float64(c.points[i+1].at-c.points[i-1].at) / float64(c.length-c.points[i].at+1)
+		if drop == 0 || gap < least {
+			drop, least = i, gap
+		}
+	}
+	for _, h := range c.points[drop].states {
+		h.release()
+	}
+	c.points = append(c.points[:drop], c.points[drop+1:]...)
+}
+
+// restore makes what the recurrent layers knew at position n what they know, and forgets later points.
+func (c *Cache) restore(n int) {
+	for k := len(c.points) - 1; k >= 0 && c.points[k].at > n; k-- {
+		for _, h := range c.points[k].states {
+			h.release()
+		}
+		c.points = c.points[:k]
+	}
+	if len(c.points) == 0 {
+		return
+	}
+	p := c.points[len(c.points)-1]
+	for i := range c.layers {
+		for k, m := range []*memory{&c.layers[i].rows, &c.layers[i].state} {
+			m.next.release()
+			m.now.release()
+			m.next, m.now = nil, p.states[2*i+k].hold()
+		}
+	}
+}
+
+// held is everything that the recurrent layers hold, and the points.
+func (c *Cache) held() (all []*held) {
+	add := func(hs ...*held) {
+		for _, h := range hs {
+			if h != nil {
+				all = append(all, h)
+			}
+		}
+	}
+	for i := range c.layers {
+		l := &c.layers[i]
+		add(l.rows.now, l.rows.next, l.state.now, l.state.next)
+	}
+	for _, p := range c.points {
+		add(p.states...)
+	}
+	return all
 }
 
 var rowsAxes = must(axis.Parse("row channel"))
@@ -46,7 +152,7 @@ func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	if kernel < 1 {
 		panic(&core.Error{Op: "conv", Msg: "the kernel in " + w.Shape() + " has no places"})
 	}
-	before := l.rows.now
+	before := l.rows.known()
 	if before == nil {
 		before = c.env.Zeros(x.DType(), rowsAxes, kernel-1, x.Size("channel"))
 		defer before.Free()
@@ -69,7 +175,7 @@ func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 		y = sum
 	}
 	last := all.Slice("row", n, n+kernel-1, 1)
-	l.rows.keep(c.env, last)
+	l.rows.keep(last.Copy())
 	last.Free()
 	return y
 }
@@ -90,7 +196,7 @@ func (c *Cache) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor
 	}
 	axes = append(axes[:at+1], axes[at+2:]...)
 	sizes = append(sizes[:at+1], sizes[at+2:]...)
-	state := l.state.now
+	state := l.state.known()
 	if state == nil {
 		state = c.env.Zeros(v.DType(), must(axis.Of(axes...)), sizes...)
 		defer state.Free()
@@ -108,8 +214,7 @@ func (c *Cache) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor
 	if len(ys) == 0 {
 		panic(&core.Error{Op: "delta_rule", Msg: fmt.Sprintf("no rows in %s", v.Shape())})
 	}
-	l.state.keep(c.env, state)
-	state.Free()
+	l.state.keep(state)
 	y := core.StackAll("row", ys...)
 	for _, row := range ys {
 		row.Free()

@@ -1,0 +1,159 @@
+package starlark
+
+import (
+	"fmt"
+
+	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/models/kv"
+)
+
+// mostRows is how many rows go through a model at once. More are cut up, which changes no bit of any row, bounds the
+// memory of activations, and lets a worker find what it reads again in its cache.
+const mostRows = 512
+
+// feed is new tokens of a sequence, at least one.
+type feed struct {
+	cache *kv.Cache
+	ids   []int32
+}
+
+// newCache is an empty cache for a sequence of the model.
+func (m *Model) newCache(it *Interp) *kv.Cache {
+	c := kv.New(it.env, m.layers)
+	c.DType = m.cached
+	return c
+}
+
+// forward is forwardAll for one sequence.
+func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*core.Tensor, error) {
+	return m.forwardAll(it, []feed{{cache, ids}}, all)
+}
+
+// forwardAll runs the family's functions on new tokens of several sequences, each of which has a cache of its own that
+// then counts them. The scores are [row, vocab] of all tokens, or of the last one of each sequence, in the order of the
+// feeds. No gradients are recorded. After an error the caches are as they were, as far as they can go back.
+func (m *Model) forwardAll(it *Interp, feeds []feed, all bool) (y *core.Tensor, err error) {
+	rows := 0
+	for _, f := range feeds {
+		rows += len(f.ids)
+	}
+	if rows <= mostRows {
+		it.env.Record(false, func() { y, err = m.infer(it, feeds, all, nil) })
+		return y, err
+	}
+	before := make([]*kv.Cache, len(feeds))
+	for i, f := range feeds {
+		before[i] = f.cache.Fork()
+	}
+	done := false
+	defer func() {
+		for i, f := range feeds {
+			if !done {
+				f.cache.Swap(before[i])
+			}
+			before[i].Free()
+		}
+	}()
+	it.env.Record(false, func() { y, err = m.inferPieces(it, feeds, all) })
+	done = err == nil
+	return y, err
+}
+
+// inferPieces is infer in pieces of mostRows.
+func (m *Model) inferPieces(it *Interp, feeds []feed, all bool) (*core.Tensor, error) {
+	s := it.env.Open()
+	defer s.Close()
+	var parts []*core.Tensor
+	for k, at := 0, 0; k < len(feeds); {
+		var piece []feed
+		var open []bool // more tokens of the sequence follow
+		for room := mostRows; k < len(feeds) && room > 0; {
+			f := feeds[k]
+			n := min(room, len(f.ids)-at)
+			piece, open = append(piece, feed{f.cache, f.ids[at : at+n]}), append(open, at+n < len(f.ids))
+			room -= n
+			if at += n; at == len(f.ids) {
+				k, at = k+1, 0
+			}
+		}
+		x, err := m.infer(it, piece, all, open)
+		if err != nil {
+			return nil, err
+		}
+		if x != nil {
+			parts = append(parts, x)
+		}
+	}
+	y := parts[0]
+	if len(parts) > 1 {
+		y = core.ConcatAll("row", parts...)
+	}
+	s.Close(y)
+	return y, nil
+}
+
+// infer is forwardAll in one piece. Of feeds for which open is true the last token's scores are not wanted; without any
+// that are wanted there is no result. Every layer's tensors end with the layer.
+func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Tensor, error) {
+	env := it.env
+	var positions, ids, last []int64
+	rows := make(kv.Batch, len(feeds))
+	for k, f := range feeds {
+		rows[k] = kv.Part{Cache: f.cache, Rows: len(f.ids)}
+		for i, id := range f.ids {
+			positions, ids = append(positions, int64(f.cache.Len()+i)), append(ids, int64(id))
+		}
+		if open == nil || !open[k] {
+			last = append(last, int64(len(ids)-1))
+		}
+	}
+	outer := env.Open()
+	defer outer.Close()
+	b := &batch{m: m, rows: rows, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
+	defer b.free()
+	if !all {
+		b.last = last
+	}
+	x, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
+	for i := 0; i < m.layers && err == nil; i++ {
+		var y *core.Tensor
+		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
+			x.Free()
+			x = y
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var y *core.Tensor
+	if all || len(last) > 0 {
+		if y, err = it.step(m.fns["logits"], m.m, Tensor{x}, b); err != nil {
+			return nil, err
+		}
+	}
+	rows.Commit()
+	if y != nil {
+		outer.Close(y)
+	}
+	return y, nil
+}
+
+// step calls a family's function in a scope of its own that only the resulting tensor leaves. The
+// function cannot have stored anything elsewhere, because the model is frozen.
+func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
+	s := it.env.Open()
+	defer s.Close()
+	v, err := star.Call(it.thread, fn, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := v.(Tensor)
+	if !ok {
+		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
+	}
+	s.Close(x.Tensor)
+	return x.Tensor, nil
+}

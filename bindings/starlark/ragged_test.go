@@ -1,0 +1,139 @@
+package starlark
+
+import (
+	"io"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/models/kv"
+)
+
+// raggedTexts are the token ids of a few sequences, longer than a page.
+func raggedTexts(vocab int) [][]int32 {
+	texts := make([][]int32, 4)
+	for i := range texts {
+		for j := range []int{9, 40, 75, 100}[i] {
+			texts[i] = append(texts[i], int32((7+i*31+j*(i+13)+j*j/3)%vocab))
+		}
+	}
+	return texts
+}
+
+// aloneScores is the scores of every token of a text, each row forwarded alone.
+func aloneScores(t *testing.T, it *Interp, m *Model, text []int32) [][]float32 {
+	t.Helper()
+	cache := m.newCache(it)
+	defer cache.Free()
+	var rows [][]float32
+	for _, id := range text {
+		x, err := m.forward(it, cache, []int32{id}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, x.Float32s())
+		x.Free()
+	}
+	return rows
+}
+
+func sameBits(x, y []float32) bool {
+	for i := range x {
+		if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+// A row has the bits of that row alone in any batch of up to 64 rows of any sequences, lengths and positions, whether
+// its tokens come one by one or in chunks, for any number of workers and, in families of every kind of layer, for the
+// other dtypes of caches.
+func TestRaggedBatchesAreBits(t *testing.T) {
+	q8, _ := dtype.Parse("q8_0")
+	for name, spec := range familySpecs(t) {
+		t.Run(name, func(t *testing.T) { testRagged(t, spec, dtype.F32) })
+	}
+	for _, name := range []string{"llama-gqa-untied", "gemma2", "deepseek2-mla", "qwen35-deltanet"} {
+		for _, dt := range []dtype.Type{dtype.F16, q8} {
+			t.Run(name+"/"+dt.String(), func(t *testing.T) { testRagged(t, familySpecs(t)[name], dt) })
+		}
+	}
+}
+
+func testRagged(t *testing.T, spec familySpec, dt dtype.Type) {
+	it := New(Config{Stdout: io.Discard, Threads: 1})
+	defer it.Close()
+	m, err := openFamily(t, it, draftOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.cached = dt
+	before := it.Env().Memory().InUse
+	texts := raggedTexts(m.tokens.Len())
+	var want [][][]float32
+	for _, text := range texts {
+		want = append(want, aloneScores(t, it, m, text))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		it.env.Control.Workers = rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "workers")
+		raggedRounds(t, it, m, texts, want)
+	})
+	if n := it.Env().Memory().InUse; n != before {
+		t.Errorf("%d bytes of tensors in use, %d before", n, before)
+	}
+}
+
+// raggedRounds forwards a few batches of random rows and compares each row.
+func raggedRounds(t *rapid.T, it *Interp, m *Model, texts [][]int32, want [][][]float32) {
+	type run struct {
+		of, at int // the text, and how much of it was forwarded
+		cache  *kv.Cache
+	}
+	runs := make([]*run, rapid.SampledFrom([]int{1, 2, 3, 7, 40, 64}).Draw(t, "sequences"))
+	for i := range runs {
+		runs[i] = &run{of: rapid.IntRange(0, len(texts)-1).Draw(t, "text"), cache: m.newCache(it)}
+		defer runs[i].cache.Free()
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "rounds") {
+		var feeds []feed
+		var fed []*run
+		all := rapid.Bool().Draw(t, "all")
+		for room, i := 64, rapid.IntRange(0, len(runs)-1).Draw(t, "first"); i < len(runs) && room > 0; i++ {
+			r := runs[i]
+			n := min(room, len(texts[r.of])-r.at, rapid.SampledFrom([]int{0, 1, 1, 1, 2, 5, 23, 64}).Draw(t, "tokens"))
+			if n == 0 {
+				continue
+			}
+			feeds, fed = append(feeds, feed{r.cache, texts[r.of][r.at : r.at+n]}), append(fed, r)
+			room -= n
+		}
+		if len(feeds) == 0 {
+			continue
+		}
+		x, err := m.forwardAll(it, feeds, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rowsOf(x)
+		x.Free()
+		for k, r := range fed {
+			from := r.at
+			r.at += len(feeds[k].ids)
+			if !all {
+				from = r.at - 1
+			}
+			for ; from < r.at; from++ {
+				if !sameBits(got[0], want[r.of][from]) {
+					t.Fatalf("sequence %d of %d, position %d differs from that row alone", k, len(fed), from)
+				}
+				got = got[1:]
+			}
+		}
+		if len(got) != 0 {
+			t.Fatalf("%d rows more than asked for", len(got))
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/attn"
+)
+
+// PagedAttention is causal attention of rows of several sequences, each to the keys and values of its own sequence,
+// which lie in pages (Kwon et al. 2023). It stores those of the rows first. It is in no table: models/kv keeps the
+// pages.
+//
+// Shape: q[row, head, head_dim], k and v[row, kv_head, head_dim] → y[row, head, head_dim], in the order of q's axes.
+// v may have another head_dim, which is then that of y. Without v the first Value elements of a key are its value.
+// The rows of a sequence follow one another, in the order of Parts.
+//
+// A row at position p sees the keys up to p, or the nearest Window of these. Scale and Softcap are those of Attention.
+//
+// Numerics: those of Attention, of keys and values rounded to the dtype of the pages. A row has the same bits in every
+// batch.
+//
+// Errors: axes that do not fit; pages of another shape; a number that cannot be stored.
+type PagedAttention struct {
+	Q       *Tensor `arg:"q"`
+	K       *Tensor `arg:"k"`
+	V       *Tensor `arg:"v?"`
+	Window  int     `arg:"window=0"`
+	Scale   float64 `arg:"scale=0"`
+	Softcap float64 `arg:"softcap=0"`
+	Value   int     `arg:"value=0"`
+	Parts   []PagedRows
+}
+
+// PagedRows is the rows of one sequence.
+type PagedRows struct {
+	Rows  int    // of q that are of this sequence
+	Start int    // position of the first of them
+	Pages []Page // page j holds the positions from j·PageLen on; those that no row sees may be empty
+}
+
+var pagedAttention = Define[PagedAttention]("attend")
+
+// AttendPaged is the attention that a describes.
+func AttendPaged(a PagedAttention) *Tensor { return pagedAttention.Call(a) }
+
+var rowsOfHeads, rowsOfKeyHeads = axisList("row", "head", "head_dim"), axisList("row", "kv_head", "head_dim")
+
+// Names insists on rows, heads and their elements.
+func (a *PagedAttention) Names(p *Plan) {
+	p.NeedAll(a.Q, rowsOfHeads)
+	p.NeedAll(a.K, rowsOfKeyHeads)
+	if a.V != nil {
+		p.NeedAll(a.V, rowsOfKeyHeads)
+		p.Same(a.K, a.V)
+	}
+	for _, t := range []*Tensor{a.Q, a.K, a.V} {
+		if t != nil && t.Rank() != rowsOfHeads.Len() {
+			p.Fail(fmt.Sprintf("want three axes, row, heads and head_dim, got %s", p.Describe(t)), "")
+		}
+	}
+	p.Float(a.Q)
+	p.Same(a.Q, a.K)
+	p.Out(a.Q.axes, a.Q.dtype)
+}
+
+// Sizes compares by role.
+func (a *PagedAttention) Sizes(s *Sizes) {
+	value := a.Value
+	if a.V != nil {
+		value = a.V.Size("head_dim")
+		if n := a.K.Size("kv_head"); n != a.V.Size("kv_head") {
+			s.c.sizeConflict(a.K, a.V, "kv_head")
+		}
+	}
+	s.Match(axisList("head_dim"))
+	if a.Q.Size("head_dim") != a.K.Size("head_dim") {
+		s.c.sizeConflict(a.Q, a.K, "head_dim")
+	}
+	s.Set(0, "head_dim", value)
+	if h, kv := a.Q.Size("head"), a.K.Size("kv_head"); kv == 0 || h%kv != 0 {
+		s.Fail(fmt.Sprintf("%s has %d heads, no multiple of the %d of %s", s.Describe(a.Q), h, kv, s.Describe(a.K)), "")
+	}
+	if value < 1 || a.V == nil && value > a.K.Size("head_dim") {
+		s.Fail(fmt.Sprintf("a value of width %d in keys of width %d", value, a.K.Size("head_dim")), "")
+	}
+	rows := 0
+	for i := range a.Parts {
+		rows += a.Parts[i].Rows
+		a.checkPages(s, &a.Parts[i], value)
+	}
+	if rows != a.Q.Size("row") {
+		s.Fail(fmt.Sprintf("%s has %d rows, the batch has %d", s.Describe(a.Q), a.Q.Size("row"), rows),
+			"layers keep the rows that embed was given")
+	}
+}
+
+// checkPages insists that the pages that rows see are there and fit.
+func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
+	first, _ := a.sees(part.Start)
+	end := part.Start + part.Rows
+	for j := first / PageLen; j*PageLen < end; j++ {
+		if j >= len(part.Pages) || part.Pages[j].K == nil {
+			s.Fail(fmt.Sprintf("a row at position %d sees position %d, which is not kept", part.Start, j*PageLen),
+				"a layer has one window: give the same to all rows")
+		}
+		p := &part.Pages[j]
+		width := paddedTo(p.K.dtype, a.K.Size("head_dim"))
+		fits := p.K.sizes[0] == a.K.Size("kv_head") && p.K.sizes[2] == width && (p.V == nil) == (a.V == nil)
+		if v := p.V; !fits || v != nil && (v.sizes[0] != p.K.sizes[0] || v.sizes[2] != paddedTo(v.dtype, value)) {
+			s.Fail(fmt.Sprintf("%s does not fit what the cache holds, %s", s.Describe(a.K), p.K.Shape()), "")
+		}
+	}
+}
+
+// sees is the keys that a row at a position sees.
+func (a *PagedAttention) sees(position int) (first, end int) {
+	if a.Window > 0 {
+		first = max(0, position+1-a.Window)
+	}
+	return first, position + 1
+}
+
+// paging is a running PagedAttention.
+type paging struct {
+	*PagedAttention
+	q, k, v, y   *Tensor // [row, heads, element], whose elements lie together
+	first        []int   // the first row of each part
+	tiles        []pagedTile
+	group        int // query heads that read one key head
+	width, value int
+	scale        float32
+}
+
+// pagedTile is rows that read the same keys: those of one part and key head, counted over its rows and, faster, the
+// query heads of a group.
+type pagedTile struct{ part, head, from, to int }
+
+// Eval stores the keys and values, then does tile by tile.
+func (a *PagedAttention) Eval(c *Ctx) {
+	out := c.Out(0)
+	if out.Len() == 0 {
+		return
+	}
+	t := &paging{PagedAttention: a, q: c.rowsOf(a.Q, rowsOfHeads, dtype.F32),
+		k: c.rowsOf(a.K, rowsOfKeyHeads, dtype.F32),
+		y: c.direct(out, rowsOfHeads, dtype.F32), group: a.Q.Size("head") / a.K.Size("kv_head"),
+		width: a.K.Size("head_dim"), value: out.Size("head_dim")}
+	if a.V != nil {
+		t.v = c.rowsOf(a.V, rowsOfKeyHeads, dtype.F32)
+	}
+	scale := a.Scale
+	if scale == 0 {
+		scale = 1 / math.Sqrt(float64(t.width))
+	}
+	t.scale = float32(scale)
+	t.store(c)
+	grain := t.plan(c.workers())
+	c.Split(len(t.tiles), grain, func(lo, hi int) {
+		room := pagedRooms.Get().(*pagedRoom)
+		defer pagedRooms.Put(room)
+		for i := lo; i < hi; i++ {
+			t.tile(&t.tiles[i], room)
+		}
+	})
+	if t.y.data != out.data {
+		c.copyInto(out, t.y.permuted(out.axes))
+	}
+}
+
+// store puts the rows' keys and values into the pages.
+func (t *paging) store(c *Ctx) {
+	t.first = make([]int, len(t.Parts))
+	rows := 0
+	for i := range t.Parts {
+		t.first[i] = rows
+		rows += t.Parts[i].Rows
+	}
+	heads := t.k.sizes[1]
+	var failed rowError
+	c.Split(rows*heads, max(1, pointGrain/(t.width+t.value)), func(lo, hi int) {
+		part := 0
+		for i := lo; i < hi; i++ {
+			row, head := i/heads, i%heads
+			for part+1 < len(t.first) && t.first[part+1] <= row {
+				part++
+			}
+			p := &t.Parts[part]
+			at := p.Start + row - t.first[part]
+			page := &p.Pages[at/PageLen]
+			failed.note(row, putRow(page.K, head, at%PageLen, rowAt(t.k, row, head)))
+			if t.v != nil {
+				failed.note(row, putRow(page.V, head, at%PageLen, rowAt(t.v, row, head)))
+			}
+		}
+	})
+	if failed.err != nil {
+		c.Fail(fmt.Sprintf("the cache cannot hold row %d: %s", failed.row, failed.err), "keep it as f32")
+	}
+}
+
+// rowAt is the elements of a head of a row.
+func rowAt(t *Tensor, row, head int) []float32 {
+	return slice[float32](t)[row*t.strides[0]+head*t.strides[1]:][:t.sizes[2]]
+}
+
+// plan cuts the rows into tiles and returns how many are worth a chunk. Where there are too few tiles for the workers,
+// those of a group's heads are cut up.
+func (t *paging) plan(workers int) (grain int) {
+	heads, most := t.k.sizes[1], attn.Tile
+	if few := len(t.Parts) * heads; few < 2*workers {
+		most = max(1, ceilDiv(t.group, ceilDiv(2*workers, few)))
+		if t.q.sizes[0] > len(t.Parts) { // there are tiles enough
+			most = attn.Tile
+		}
+	}
+	total := 0
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		keys := p.Start + p.Rows
+		if t.Window > 0 {
+			keys = min(keys, t.Window+p.Rows)
+		}
+		each := min(most, max(1, attendWork()/max(1, keys*(t.width+t.value))))
+		total += p.Rows * t.group * heads * keys * (t.width + t.value)
+		for head := range heads {
+			for from := 0; from < p.Rows*t.group; from += each {
+				t.tiles = append(t.tiles, pagedTile{i, head, from, min(p.Rows*t.group, from+each)})
+			}
+		}
+	}
+	return max(1, 64*pointGrain/max(1, total/len(t.tiles)))
+}
+
+// pagedRoom is what a worker computes in.
+type pagedRoom struct {
+	pageSource
+	q, y []float32
+}
+
+var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
+
+// pageSource is the keys and values of a head as blocks.
+type pageSource struct {
+	pages []Page
+	head  int
+	k, v  []float32 // where they are decoded
+}
+
+// Block decodes the rows of a block, or finds them.
+func (s *pageSource) Block(start, from, to int) (k, v []float32) {
+	page := &s.pages[start/PageLen]
+	k = headRows(page.K, s.head, from-start, to-start, s.k)
+	if page.V == nil {
+		return k, k
+	}
+	return k, headRows(page.V, s.head, from-start, to-start, s.v)
+}
+
+// sized is s with at least n elements.
+func sized(s []float32, n int) []float32 {
+	if len(s) < n {
+		return make([]float32, n)
+	}
+	return s
+}
+
+// tile does the rows of a tile.
+func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
+	p, n := &t.Parts[tile.part], tile.to-tile.from
+	first, _ := t.sees(p.Start + tile.from/t.group)
+	page := &p.Pages[first/PageLen]
+	step := attn.Strides{Out: t.value, Q: t.width, K: page.K.sizes[2]}
+	if step.V = step.K; page.V != nil {
+		step.V = page.V.sizes[2]
+	}
+	if page.K.dtype != dtype.F32 {
+		room.k, room.v = sized(room.k, PageLen*step.K), sized(room.v, PageLen*step.V)
+	}
+	room.q, room.y = sized(room.q, n*t.width), sized(room.y, n*t.value)
+	room.pages, room.head = p.Pages, tile.head
+	var lo, hi [attn.Tile]int
+	for i := range n {
+		row := (tile.from + i) / t.group
+		head := tile.head*t.group + (tile.from+i)%t.group
+		lo[i], hi[i] = t.sees(p.Start + row)
+		copy(room.q[i*t.width:], rowAt(t.q, t.first[tile.part]+row, head))
+	}
+	attn.Blocks(room.y, room.q, &room.pageSource, t.width, t.value, step, lo[:n], hi[:n], t.scale, float32(t.Softcap))
+	for i := range n {
+		row := (tile.from + i) / t.group
+		head := tile.head*t.group + (tile.from+i)%t.group
+		copy(rowAt(t.y, t.first[tile.part]+row, head), room.y[i*t.value:][:t.value])
+	}
+	room.pages = nil
+}
+
+// workers is how many goroutines may share the work.
+func (c *Ctx) workers() int {
+	if n := c.c.env.Control.Workers; n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}

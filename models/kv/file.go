@@ -1,0 +1,271 @@
+package kv
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/safetensors"
+)
+
+// format names the files, and the version of what is in them.
+const format = "fucina.kv.1"
+
+// about is what the metadata of a file say, as JSON.
+type about struct {
+	Format string
+	Model  string // whose cache it is: what tells one model from another
+	DType  string
+	Len    int
+	Layers []aboutLayer
+	Tokens []int32
+}
+
+type aboutLayer struct {
+	First, Pages int      // the first page that is kept, and the one behind the last
+	Window       int      `json:",omitempty"`
+	Rows, State  []string `json:",omitempty"` // axes of what a recurrent layer knows
+}
+
+// Write writes the cache as a safetensors file: the pages of every layer one after another, and what recurrent layers
+// know now; points to go back to are left out. model tells models apart, tokens is what the positions hold.
+func (c *Cache) Write(w io.Writer, model string, tokens []int32) error {
+	a := about{Format: format, Model: model, DType: c.dtype().String(), Len: c.length, Tokens: tokens,
+		Layers: make([]aboutLayer, len(c.layers))}
+	var infos []safetensors.Info
+	var writers [][]*core.Tensor
+	add := func(name string, shape []int, dt dtype.Type, ts ...*core.Tensor) {
+		infos = append(infos, safetensors.Info{Name: name, DType: dt, Shape: shape})
+		writers = append(writers, ts)
+	}
+	for i := range c.layers {
+		l, to := &c.layers[i], &a.Layers[i]
+		to.Window = l.window
+		kept := l.pages[:min(len(l.pages), pagesFor(c.length))]
+		to.Pages = len(kept)
+		for to.First = 0; to.First < len(kept) && kept[to.First] == nil; to.First++ {
+		}
+		var ks, vs []*core.Tensor
+		for _, p := range kept[to.First:] {
+			if ks = append(ks, p.K); p.V != nil {
+				vs = append(vs, p.V)
+			}
+		}
+		for name, ts := range map[string][]*core.Tensor{"k": ks, "v": vs} {
+			if len(ts) > 0 {
+				shape, dt := stored(ts[0])
+				add(fmt.Sprintf("%d.%s", i, name), append([]int{len(ts)}, shape...), dt, ts...)
+			}
+		}
+		for name, m := range map[string]*memory{"rows": &l.rows, "state": &l.state} {
+			if x := m.known(); x != nil {
+				add(fmt.Sprintf("%d.%s", i, name), x.Sizes(), x.DType(), x)
+				if name == "rows" {
+					to.Rows = x.Axes().Names()
+				} else {
+					to.State = x.Axes().Names()
+				}
+			}
+		}
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	head, order, err := safetensors.Header(infos, map[string]string{"cache": string(text)})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	for _, i := range order {
+		for _, t := range writers[i] {
+			if err := t.WriteBlocks(w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pagesFor is how many pages n positions take.
+func pagesFor(n int) int { return (n + core.PageLen - 1) / core.PageLen }
+
+// q8Row is the bytes of a block of q8_0, and its elements.
+const q8Bytes, q8Len = 34, 32
+
+// stored is the shape and the dtype of a page's K or V in a file, which knows no q8_0.
+func stored(t *core.Tensor) ([]int, dtype.Type) {
+	shape := t.Sizes()
+	if t.DType().Quantized() {
+		shape[2] = shape[2] / q8Len * q8Bytes
+		return shape, dtype.U8
+	}
+	return shape, t.DType()
+}
+
+// Read makes a cache of a file that Write wrote for the same model, of so many layers, and returns it and the tokens
+// that its positions hold. Errors: another file, another model's, one that was damaged.
+func Read(env *core.Env, f *safetensors.File, model string, layers int) (_ *Cache, tokens []int32, err error) {
+	var a about
+	known := false
+	for key, value := range f.Metadata() {
+		known = known || key == "cache" && json.Unmarshal([]byte(value), &a) == nil && a.Format == format
+	}
+	switch {
+	case !known:
+		return nil, nil, fmt.Errorf("it is no file of a cache that this version can read (%s)", format)
+	case a.Model != model || len(a.Layers) != layers:
+		return nil, nil, fmt.Errorf("it is of another model")
+	case a.Len < 1 || len(a.Tokens) != a.Len:
+		return nil, nil, fmt.Errorf("it says %d tokens and lists %d", a.Len, len(a.Tokens))
+	}
+	dt, ok := dtype.Parse(a.DType)
+	if !ok || !slices.Contains(core.PageTypes(), dt) {
+		return nil, nil, fmt.Errorf("its keys are %q, want f32, f16 or q8_0", a.DType)
+	}
+	made := New(env, layers)
+	made.DType = dt
+	s := env.Open()
+	defer s.Close()
+	defer func() {
+		if err != nil {
+			made.Free()
+		}
+	}()
+	r := reader{env, f, dt}
+	recurrent := false
+	for i := range made.layers {
+		l := &made.layers[i]
+		if err := r.layer(l, i, &a); err != nil {
+			return nil, nil, err
+		}
+		recurrent = recurrent || l.rows.now != nil || l.state.now != nil
+	}
+	if made.length = a.Len; recurrent {
+		made.mark()
+	}
+	return made, a.Tokens, nil
+}
+
+// reader is a file being read.
+type reader struct {
+	env  *core.Env
+	file *safetensors.File
+	dt   dtype.Type // of pages
+}
+
+// layer reads what layer i of the file holds.
+func (r *reader) layer(l *layer, i int, a *about) error {
+	from := &a.Layers[i]
+	l.window = from.Window
+	if l.window < 0 || from.Pages != 0 && (from.Pages != pagesFor(a.Len) || from.First < 0 ||
+		from.First >= from.Pages) {
+		return fmt.Errorf("layer %d says pages %d to %d of %d tokens", i, from.First, from.Pages, a.Len)
+	}
+	if n := from.Pages - from.First; n > 0 {
+		ks, err := r.pages(fmt.Sprintf("%d.k", i), n, pageKeys)
+		if err != nil {
+			return err
+		}
+		l.pages = make([]*page, from.Pages)
+		for j, k := range ks {
+			l.pages[from.First+j] = &page{core.Page{K: k}, 1}
+		}
+		if name := fmt.Sprintf("%d.v", i); r.has(name) {
+			vs, err := r.pages(name, n, pageValues)
+			if err != nil {
+				return err
+			}
+			for j, v := range vs {
+				l.pages[from.First+j].V = v
+			}
+		}
+	}
+	for name, m := range map[string]*memory{"rows": &l.rows, "state": &l.state} {
+		axes := from.Rows
+		if name == "state" {
+			axes = from.State
+		}
+		if len(axes) == 0 {
+			continue
+		}
+		x, err := r.memory(fmt.Sprintf("%d.%s", i, name), axes)
+		if err != nil {
+			return err
+		}
+		x.Keep()
+		m.now = &held{x, 1}
+	}
+	return nil
+}
+
+func (r *reader) has(name string) bool {
+	_, ok := r.file.Tensor(name)
+	return ok
+}
+
+var (
+	pageKeys   = must(axis.Parse("kv_head key_seq head_dim"))
+	pageValues = must(axis.Parse("kv_head key_seq value"))
+)
+
+// pages reads n pages' K or V. On an error those that were read end with the scope.
+func (r *reader) pages(name string, n int, axes *axis.List) ([]*core.Tensor, error) {
+	x, ok := r.file.Tensor(name)
+	if !ok {
+		return nil, fmt.Errorf("it has no tensor %s", name)
+	}
+	want, last := r.dt, 1
+	if r.dt.Quantized() {
+		want, last = dtype.U8, q8Bytes
+	}
+	if dt, _ := x.Type.DType(); dt != want || len(x.Shape) != 4 || x.Shape[0] != n || x.Shape[1] < 1 ||
+		x.Shape[2] != core.PageLen || x.Shape[3] < 1 || x.Shape[3]%last != 0 {
+		return nil, fmt.Errorf("tensor %s is %s %v, want %d pages of %s", name, x.Type, x.Shape, n, r.dt)
+	}
+	width := x.Shape[3]
+	if r.dt.Quantized() {
+		width = width / q8Bytes * q8Len
+	}
+	ts := make([]*core.Tensor, n)
+	for j, all := 0, x.Bytes(); j < n; j++ {
+		each := len(all) / (n - j)
+		t, err := r.env.ReadTensor(bytes.NewReader(all[:each]), r.dt, axes, x.Shape[1], core.PageLen, width)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %s: %w", name, err)
+		}
+		ts[j], all = t, all[each:]
+	}
+	for _, t := range ts {
+		t.Keep()
+	}
+	return ts, nil
+}
+
+// memory reads what a recurrent layer knows.
+func (r *reader) memory(name string, axes []string) (*core.Tensor, error) {
+	x, ok := r.file.Tensor(name)
+	if !ok {
+		return nil, fmt.Errorf("it has no tensor %s", name)
+	}
+	list, err := axis.Of(axes...)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
+	}
+	dt, ok := x.Type.DType()
+	if !ok || !dt.IsFloat() || len(x.Shape) != list.Len() {
+		return nil, fmt.Errorf("tensor %s is %s %v, want numbers along %s", name, x.Type, x.Shape, list)
+	}
+	elements, err := x.Elements()
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
+	}
+	return r.env.ReadTensor(elements, dt, list, x.Shape...)
+}
