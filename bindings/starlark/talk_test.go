@@ -82,6 +82,8 @@ for piece in g:
 equal(g.stats.end, "left")
 equal((g.stats.prompt, g.stats.reused, g.stats.tokens), (2, 0, 1))
 equal(list(m.generate("Once", max_tokens=0)), [])
+g = m.generate("Once", max_tokens=5, logit_bias={2: 1000})
+equal((list(g), g.stats.end, g.stats.tokens), ([], "end", 1))
 `)); err != nil {
 		t.Error(err)
 	}
