@@ -85,8 +85,21 @@ func (r *request) pairs() []any {
 
 // begin checks all and returns the generation, or its text if there is a callback.
 func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []star.Tuple) (star.Value, error) {
-	g := &generation{it: interpOf(t), m: m, prompt: prompt, tokens: defaultTokens, probs: r.probs,
-		settings: sample.Defaults(), breakers: []string{"\n", ":", "\"", "*"}}
+	g, err := r.read(t, m, settings)
+	if err != nil {
+		return nil, err
+	}
+	g.prompt = prompt
+	if err := g.fit(r.op, r.tokens != star.None); err != nil {
+		return nil, err
+	}
+	return g.tell(t, r.op, r.caller)
+}
+
+// read is a generation for any prompt.
+func (r *request) read(t *star.Thread, m *Model, settings []star.Tuple) (*generation, error) {
+	g := &generation{it: interpOf(t), m: m, tokens: defaultTokens, probs: r.probs, settings: sample.Defaults(),
+		breakers: []string{"\n", ":", "\"", "*"}}
 	if r.tokens != star.None {
 		var err error
 		if g.tokens, err = star.AsInt32(r.tokens); err != nil {
@@ -118,13 +131,8 @@ func (r *request) begin(t *star.Thread, m *Model, prompt []int32, settings []sta
 	if g.bias, err = m.biases(r.op, r.bias); err != nil {
 		return nil, err
 	}
-	if g.memory, err = cacheOf(t, r.op, r.memory, m); err != nil {
-		return nil, err
-	}
-	if err := g.fit(r.op, r.tokens != star.None); err != nil {
-		return nil, err
-	}
-	return g.tell(t, r.op, r.caller)
+	g.memory, err = cacheOf(t, r.op, r.memory, m)
+	return g, err
 }
 
 // fit is an error if the context has no room for the prompt and what is asked for, or, where nobody asked for a number,
@@ -334,23 +342,23 @@ func (p *pieces) step() (text string, err error) {
 	}
 	defer func() { *spent += time.Since(began) }()
 	if p.made == p.g.tokens {
-		return p.full(), nil
+		return p.finish(), nil
 	}
 	if err := p.g.memory.ask(p); err != nil {
 		return "", err
 	}
 	scores, err := p.g.m.forward(p.g.it, p.cache, p.next, false)
+	p.g.memory.add(p.next, err)
 	if err != nil {
 		return "", err
 	}
-	p.g.memory.add(p.next)
 	logits := scores.Float32s()
 	scores.Free()
 	return p.choose(logits)
 }
 
-// full ends the run where all tokens are made, and returns the text that was held back.
-func (p *pieces) full() string {
+// finish ends a run that has made all its tokens, and returns the text that was held back.
+func (p *pieces) finish() string {
 	p.end = "length"
 	if p.g.fills {
 		p.end = "context"

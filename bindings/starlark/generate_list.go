@@ -30,26 +30,26 @@ func promptList(v star.Value) (list []star.Value, ok bool) {
 	return list, true
 }
 
-// several is one generation for each prompt.
+// several is generations, one for each prompt.
 func (r *request) several(t *star.Thread, m *Model, prompts []star.Value, settings []star.Tuple) (star.Value, error) {
-	for name, v := range map[string]star.Value{"cache": r.memory, "callback": r.caller} {
-		if v != star.None {
-			return nil, &core.Error{Op: r.op, Msg: fmt.Sprintf("got %s with a list of %d prompts", name, len(prompts)),
-				Hint: "give one prompt, or leave it out"}
-		}
+	if r.memory != star.None || r.caller != star.None {
+		return nil, &core.Error{Op: r.op, Msg: fmt.Sprintf("got %d prompts, but a cache and a callback are for one",
+			len(prompts)), Hint: fmt.Sprintf("as in: for place, piece in m.%s(prompts)", r.op)}
+	}
+	g, err := r.read(t, m, settings)
+	if err != nil {
+		return nil, err
 	}
 	all := &generations{make([]*generation, len(prompts))}
 	for i, prompt := range prompts {
-		ids, err := m.prompt(r.op, prompt)
-		if err == nil {
-			var g star.Value
-			if g, err = r.begin(t, m, ids, settings); err == nil {
-				all.each[i] = g.(*generation)
-			}
+		one := *g
+		if one.prompt, err = m.prompt(r.op, prompt); err == nil {
+			err = one.fit(r.op, r.tokens != star.None)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("prompt %d: %w", i, err)
 		}
+		all.each[i] = &one
 	}
 	return all, nil
 }
@@ -136,7 +136,7 @@ func (t *together) round() (err error) {
 		var piece string
 		r.probs = nil
 		if r.made == r.g.tokens {
-			piece = r.full()
+			piece = r.finish()
 		} else {
 			if piece, err = r.choose(scores[0]); err != nil {
 				return err

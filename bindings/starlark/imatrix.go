@@ -54,7 +54,9 @@ func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	if len(ids) == 0 {
 		return nil, &core.Error{Op: b.Name(), Msg: "the text has no tokens"}
 	}
-	chunk = min(chunk, len(ids))
+	if chunk = min(chunk, len(ids)); m.context > 0 && chunk > m.context {
+		return nil, m.tooLong(b.Name(), chunk, 0)
+	}
 	c := &recipe.Collector{}
 	if err := it.collect(c, m, ids, chunk, output); err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)

@@ -52,8 +52,8 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	var pre star.Value = star.None
 	var family string
 	cache := "f32"
-	err = star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family, "cache?", &cache)
-	if err != nil {
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "pre?", &pre, "family??", &family, "cache?",
+		&cache); err != nil {
 		return nil, err
 	}
 	dt, ok := dtype.Parse(cache)

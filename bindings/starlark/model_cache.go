@@ -19,12 +19,12 @@ type modelCache struct {
 	m      *Model
 	cache  *kv.Cache
 	tokens []int32 // evaluated
-	owner  any     // the run of a generation that goes on in it
+	owner  *pieces // the run that goes on in it; nil: none does
 }
 
 // modelNewCache is m.cache(): a sequence of tokens, empty at first, with what the model remembers of them: m.forward
-// evaluates more of them, and so do generate and chat, for which a prompt that begins as the one before goes on from
-// where they part. k.tokens is the list of what was evaluated, len(k) how many there are.
+// evaluates more of them, and so do generate and chat: a prompt that begins as the tokens do goes on from where they
+// part. k.tokens is the list of what was evaluated, len(k) how many there are.
 func modelNewCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if err := star.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
@@ -78,61 +78,9 @@ func (*modelCache) AttrNames() []string {
 // check is an error if the cache belongs to another interpreter than the running one.
 func (k *modelCache) check(t *star.Thread, op string) error {
 	if k.it != interpOf(t) {
-		return &core.Error{Op: op, Msg: "the cache belongs to another interpreter", Hint: "as in: cache=m.cache()"}
+		return &core.Error{Op: op, Msg: "the cache belongs to another interpreter", Hint: "make one here: m.cache()"}
 	}
 	return nil
-}
-
-// cacheOf is the cache that a call names, nil for None.
-func cacheOf(t *star.Thread, op string, v star.Value, m *Model) (*modelCache, error) {
-	if v == star.None {
-		return nil, nil
-	}
-	k, ok := v.(*modelCache)
-	if !ok {
-		return nil, &core.Error{Op: op, Msg: "cache: got " + v.Type() + ", want a cache",
-			Hint: "as in: cache=m.cache()"}
-	}
-	if k.m != m {
-		return nil, &core.Error{Op: op, Msg: "cache: it is another model's, " + k.m.name,
-			Hint: "as in: cache=m.cache()"}
-	}
-	return k, k.check(t, op)
-}
-
-// cut keeps the first n tokens, where the layers can go back to.
-func (k *modelCache) cut(n int) {
-	k.cache.Truncate(n)
-	k.tokens = k.tokens[:n:n]
-}
-
-// rewind begins a run: it forgets what the prompt does not begin with, and returns how many tokens are left. The last
-// one of the prompt is always evaluated, for its scores.
-func (k *modelCache) rewind(owner any, prompt []int32) int {
-	k.owner = owner
-	same := 0
-	for same < len(prompt)-1 && same < len(k.tokens) && prompt[same] == k.tokens[same] {
-		same++
-	}
-	same = k.cache.Reach(same)
-	k.cut(same)
-	return same
-}
-
-// ask is an error if something else went on in the cache since the run began. A nil cache is nobody else's.
-func (k *modelCache) ask(owner any) error {
-	if k == nil || k.owner == owner {
-		return nil
-	}
-	return &core.Error{Op: "generate", Msg: "its cache was used for something else in between",
-		Hint: "give each its own: cache=m.cache()"}
-}
-
-// add remembers what was evaluated.
-func (k *modelCache) add(ids []int32) {
-	if k != nil {
-		k.tokens = append(k.tokens, ids...)
-	}
 }
 
 // cacheTruncate is k.truncate(n): forgets all tokens but the first n. It is an error if the model cannot go back there:
@@ -159,7 +107,8 @@ func cacheTruncate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 				n-1)}
 	}
 	k.owner = nil
-	k.cut(n)
+	k.cache.Truncate(n)
+	k.tokens = k.tokens[:n:n]
 	return star.None, nil
 }
 
@@ -241,10 +190,9 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	return &modelCache{it: it, m: m, cache: cache, tokens: tokens}, nil
 }
 
-// modelForward is m.forward(cache, tokens, all=False): evaluates new tokens, ids in a list or a tensor, or a text as it
-// is, behind those of a cache, or of several caches at once, m.forward([(k1, [1, 2]), (k2, [3])]). It returns the
-// scores[row, vocab] of what may come after the last token of each, or with all after every token. A row has the same
-// bits in every batch.
+// modelForward is m.forward(cache, tokens, all=False): evaluates new tokens, ids in a list or a tensor, behind those of
+// a cache, or of several caches at once, m.forward([(k1, [1, 2]), (k2, [3])]). It returns the scores[row, vocab] of
+// what may come after the last token of each, or with all after every token. A row has the same bits in every batch.
 func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var what, ids star.Value
@@ -285,7 +233,7 @@ func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 				Hint: "give it all its tokens at once, or a fork: k.fork()"}
 		}
 		caches[i] = k
-		if feeds[i].ids, err = m.more(b.Name(), p[1]); err != nil {
+		if feeds[i].ids, err = m.ids(b.Name(), p[1]); err != nil {
 			return nil, err
 		}
 		if len(feeds[i].ids) == 0 {
@@ -296,14 +244,12 @@ func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 				"the context of %s is %d", len(k.tokens), len(feeds[i].ids), total, m.name, m.context),
 				Hint: "forget some: k.truncate(0)"}
 		}
-		feeds[i].cache, k.owner = k.cache, nil
+		feeds[i].cache = k.cache
 	}
 	x, err := m.forwardAll(it, feeds, all)
 	for i, k := range caches {
-		if err == nil {
-			k.tokens = append(k.tokens, feeds[i].ids...)
-		}
-		k.tokens = k.tokens[:k.cache.Len()]
+		k.owner = nil
+		k.add(feeds[i].ids, err)
 	}
 	if err != nil {
 		return nil, err
@@ -311,20 +257,57 @@ func modelForward(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 	return Tensor{x}, nil
 }
 
-// more is the ids of what is to be evaluated: a list or a tensor of them, or a text, in front of which nothing is put.
-func (m *Model) more(op string, v star.Value) ([]int32, error) {
-	s, ok := star.AsString(v)
-	if !ok {
-		return m.ids(op, v)
-	}
-	if err := wholeText(op, "the text", s); err != nil {
-		return nil, err
-	}
-	return m.tokens.Encode(s, 0), nil
-}
-
 // misfed is the error of what m.forward cannot evaluate.
 func (m *Model) misfed(op string, got star.Value) error {
 	return &core.Error{Op: op, Msg: "got " + brief(got) + ", want a cache and tokens, or a list of such pairs",
 		Hint: "as in: m.forward([(k, [1, 2])]), where k = m.cache()"}
+}
+
+// cacheOf is the cache that a call names, nil for None.
+func cacheOf(t *star.Thread, op string, v star.Value, m *Model) (*modelCache, error) {
+	if v == star.None {
+		return nil, nil
+	}
+	k, ok := v.(*modelCache)
+	if !ok {
+		return nil, &core.Error{Op: op, Msg: "cache: got " + v.Type() + ", want a cache",
+			Hint: "as in: cache=m.cache()"}
+	}
+	if k.m != m {
+		return nil, &core.Error{Op: op, Msg: "the cache is another model's, " + k.m.name, Hint: "as in: m.cache()"}
+	}
+	return k, k.check(t, op)
+}
+
+// rewind begins a run: it forgets what the prompt does not begin with, as far as the model can, and returns how many
+// tokens are left. The last one of the prompt is always evaluated, for its scores.
+func (k *modelCache) rewind(owner *pieces, prompt []int32) int {
+	k.owner = owner
+	same := 0
+	for same < len(prompt)-1 && same < len(k.tokens) && prompt[same] == k.tokens[same] {
+		same++
+	}
+	same = k.cache.Truncate(same)
+	k.tokens = k.tokens[:same]
+	return same
+}
+
+// ask is an error if something else went on in the cache since the run began. A nil cache is nobody else's.
+func (k *modelCache) ask(owner *pieces) error {
+	if k == nil || k.owner == owner {
+		return nil
+	}
+	return &core.Error{Op: "generate", Msg: "its cache was used for something else in between",
+		Hint: "give each its own: cache=m.cache()"}
+}
+
+// add remembers what was evaluated, or after an error how much is left.
+func (k *modelCache) add(ids []int32, err error) {
+	if k == nil {
+		return
+	}
+	if err == nil {
+		k.tokens = append(k.tokens, ids...)
+	}
+	k.tokens = k.tokens[:k.cache.Len()]
 }

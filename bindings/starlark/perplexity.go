@@ -167,14 +167,20 @@ func (s *surprise) chunk(ids []int32, first int) error {
 
 // count adds the rows of scores[row, vocab], by what came next.
 func (s *surprise) count(x *core.Tensor, next []int32) error {
-	scores, width := x.Float32s(), x.Size("vocab")
+	const some = 32 // rows that are copied at once
+	width := x.Size("vocab")
 	surprises := make([]float64, len(next))
-	if !par.Split(&s.it.env.Control, len(next), 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			surprises[i] = -logProbability(scores[i*width:(i+1)*width], next[i])
+	for at := 0; at < len(next); at += some {
+		rows := x.Slice("row", at, min(at+some, len(next)), 1)
+		scores := rows.Float32s()
+		rows.Free()
+		if !par.Split(&s.it.env.Control, len(scores)/width, 1, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				surprises[at+i] = -logProbability(scores[i*width:(i+1)*width], next[at+i])
+			}
+		}) {
+			return &core.Canceled{Op: s.op}
 		}
-	}) {
-		return &core.Canceled{Op: s.op}
 	}
 	for _, v := range surprises { // in this order for any number of workers
 		s.sum += v

@@ -29,7 +29,8 @@ func endless(t *testing.T) []string {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	return []string{"-m", "chat", model, "--template", template, "--set", "max_tokens=100000"}
+	return []string{"-m", "chat", model, "--template", template, "--set", "max_tokens=100000", "--set",
+		"temperature=0"}
 }
 
 // TestChatInterrupt sends Ctrl-C to an answer from a pipe, and to the reading of a long question, which is then taken

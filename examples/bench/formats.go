@@ -25,8 +25,8 @@ const side = 4096
 // peers are commands that take "prepare q4_0 240", answered by a line ("none": they have no such format), and "run 3",
 // answered by the seconds of three products; they get the number of threads as an argument.
 func formats(ctx context.Context, threads, rounds int, peers []string, only []string) error {
-	read := best(func() float64 { return together(threads, readRate) })
-	dots := best(func() float64 { return together(threads, dotRate) })
+	read := slices.Max(tries(few, func() float64 { return together(threads, readRate) }))
+	dots := slices.Max(tries(few, func() float64 { return together(threads, dotRate) }))
 	fmt.Printf("%d thread(s), tier %s: four-stream read %.1f GB/s, 8-bit multiply-adds %.0f GOP/s\n", threads,
 		cpu.Current(), read/1e9, dots/1e9)
 	var others []*peer
