@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
 )
 
@@ -27,6 +28,23 @@ type Tensor struct {
 // Bytes returns the tensor's data, which aliases the file: it must not be written to nor read after
 // File.Close. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
+
+// Blocks returns the tensor's data and the element type that it has: that of Bytes, but blocks of tq2_0 made of a tensor
+// of the type I2S.
+//
+// Errors: a type that there is no element type for; what quant.ImportI2S refuses.
+func (t *Tensor) Blocks() ([]byte, dtype.Type, error) {
+	if t.Type == I2S {
+		data, err := quant.ImportI2S(t.data, t.Elements())
+		f, _ := quant.ByName("tq2_0")
+		return data, f.DType, err
+	}
+	dt, ok := t.Type.DType()
+	if !ok {
+		return nil, dt, fmt.Errorf("has elements of an unknown type, %s", t.Type)
+	}
+	return t.data, dt, nil
+}
 
 // Elements returns the number of elements, the product of Dims.
 func (t *Tensor) Elements() int {
@@ -107,6 +125,10 @@ func (r *reader) tensor(t *Tensor) (offset, bytes uint64, err error) {
 // bytes returns the bytes of a tensor of that type, fewer than 2⁶³.
 func (t Type) bytes(dims []int) (uint64, error) {
 	elements, size := t.Block()
+	if t == I2S { // as what it becomes
+		f, _ := quant.ByName("tq2_0")
+		elements, size = f.Block, f.Bytes
+	}
 	if elements == 0 {
 		if _, ok := removed[t]; ok {
 			return 0, fmt.Errorf("type %d (%s) was removed from ggml; quantize the model again", uint32(t), t)
@@ -127,6 +149,9 @@ func (t Type) bytes(dims []int) (uint64, error) {
 		if over, total = bits.Mul64(total, uint64(d)); over != 0 || total > math.MaxInt {
 			return 0, fmt.Errorf("dims %v: more elements than an int holds", dims)
 		}
+	}
+	if t == I2S {
+		return uint64(quant.I2SSize(int(total))), nil
 	}
 	over, total := bits.Mul64(total/uint64(elements), uint64(size))
 	if over != 0 || total > math.MaxInt64 {
