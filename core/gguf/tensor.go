@@ -29,8 +29,8 @@ type Tensor struct {
 // File.Close. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
 
-// Blocks returns the tensor's data and the element type that it has: that of Bytes, but blocks of tq2_0 made of a tensor
-// of the type I2S.
+// Blocks returns the tensor's data and the element type that it has: what Bytes returns, but blocks of tq2_0 for a
+// tensor of the type I2S.
 //
 // Errors: a type that there is no element type for; what quant.ImportI2S refuses.
 func (t *Tensor) Blocks() ([]byte, dtype.Type, error) {
