@@ -16,8 +16,8 @@ import (
 )
 
 // newModel is new_model(tensors, metadata): the language model that load_model would make of the file that
-// save_gguf(path, tensors, metadata) would write, with weights that cannot be changed until m.trainable() makes variables
-// of them. create.model of @stdlib//create.star makes both from a configuration.
+// save_gguf(path, tensors, metadata) would write; m.trainable() makes variables of its weights. create.model of
+// @stdlib//create.star makes both from a configuration.
 func newModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var tensors, metadata star.IterableMapping
