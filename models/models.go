@@ -82,12 +82,16 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	if w.used[name] {
 		return nil, fmt.Errorf("%s: tensor %s is taken twice", w.Name, name)
 	}
-	data, dt, err := t.Blocks()
+	t, err := t.Import()
 	if err != nil {
 		return nil, fmt.Errorf("%s: tensor %s: %w", w.Name, name, err)
 	}
+	dt, ok := t.Type.DType()
+	if !ok {
+		return nil, fmt.Errorf("%s: tensor %s has elements of an unknown type, %s", w.Name, name, t.Type)
+	}
 	w.used[name] = true
-	x := core.Borrow(data, w.File, dt, axes, sizes...)
+	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)
 	if dt == dtype.F16 || dt == dtype.BF16 {
 		x = w.env.Cast(x, dtype.F32).Share()
 	}

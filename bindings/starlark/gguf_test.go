@@ -285,6 +285,17 @@ equal(open_gguf("tq.gguf")["w"].dtype, "tq2_0")
 save_gguf("same.gguf", like=f)
 equal(read_bytes("same.gguf") == read_bytes("bit.gguf"), True)
 `)
+	d.Set("general.architecture", gguf.Text("llama"))
+	d.Set("llama.block_count", gguf.Int(gguf.KindU32, 1))
+	d.Tensors[0].Name = "blk.0.attn_q.weight"
+	writeDraft(t, filepath.Join(dir, "model.gguf"), d)
+	evaluate(t, it, `
+done = quantize_model("model.gguf", "again.gguf", "tq2_0")
+equal([(x["from"], x["to"]) for x in done], [("tq2_0", "tq2_0")])
+equal(open_gguf("again.gguf").tensor("blk.0.attn_q.weight", "out in").dequantize().sum().item(), -128.0)
+`)
+	refuses(t, it, `quantize_model("model.gguf", "again.gguf", "q8_0")`, "quantized already, as tq2_0")
+	d.Tensors[0].Name = "w"
 	data[3] = 3
 	writeDraft(t, filepath.Join(dir, "bad.gguf"), d)
 	refuses(t, it, `open_gguf("bad.gguf").tensor("w", "out in")`, "bad.gguf: w: quant: i2_s: weight 99 has the code 3")

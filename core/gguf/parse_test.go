@@ -195,7 +195,7 @@ func use(t testing.TB, f *File) {
 		}
 		elements, bytes := got.Type.Block()
 		if got.Type == I2S {
-			_, _, _ = got.Blocks()
+			_, _ = got.Import()
 			if len(got.Bytes()) != quant.I2SSize(got.Elements()) {
 				t.Fatalf("tensor %q: %v of i2_s in %d bytes", got.Name, got.Dims, len(got.Bytes()))
 			}

@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
 )
 
@@ -29,21 +28,14 @@ type Tensor struct {
 // File.Close. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
 
-// Blocks returns the tensor's data and the element type that it has: what Bytes returns, but blocks of tq2_0 for a
-// tensor of the type I2S.
-//
-// Errors: a type that there is no element type for; what quant.ImportI2S refuses.
-func (t *Tensor) Blocks() ([]byte, dtype.Type, error) {
-	if t.Type == I2S {
-		data, err := quant.ImportI2S(t.data, t.Elements())
-		f, _ := quant.ByName("tq2_0")
-		return data, f.DType, err
+// Import returns the tensor, or, of one of the type I2S, the same weights as tq2_0. Errors: those of quant.ImportI2S.
+func (t *Tensor) Import() (Tensor, error) {
+	if t.Type != I2S {
+		return *t, nil
 	}
-	dt, ok := t.Type.DType()
-	if !ok {
-		return nil, dt, fmt.Errorf("has elements of an unknown type, %s", t.Type)
-	}
-	return t.data, dt, nil
+	data, err := quant.ImportI2S(t.data, t.Elements())
+	f, _ := quant.ByName("tq2_0")
+	return Tensor{Name: t.Name, Type: Type(f.ID), Dims: t.Dims, data: data}, err
 }
 
 // Elements returns the number of elements, the product of Dims.

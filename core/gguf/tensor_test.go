@@ -156,13 +156,13 @@ func TestI2S(t *testing.T) {
 	}
 	use(t, f)
 	w, _ := f.Tensor("w")
-	blocks, dt, err := w.Blocks()
-	if err != nil || dt.String() != "tq2_0" || w.Type.String() != "i2_s" || len(w.Bytes()) != 160 {
-		t.Fatalf("got %s of %s in %d bytes, %v", dt, w.Type, len(w.Bytes()), err)
+	got, err := w.Import()
+	if err != nil || got.Type != typeOf("tq2_0") || w.Type.String() != "i2_s" || len(w.Bytes()) != 160 {
+		t.Fatalf("got %s of %s in %d bytes, %v", got.Type, w.Type, len(w.Bytes()), err)
 	}
-	tq2, _ := quant.Of(dt)
+	tq2, _ := got.Type.Format()
 	x := make([]float32, 512)
-	if err := tq2.Decode(x, blocks); err != nil {
+	if err := tq2.Decode(x, got.Bytes()); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range x {
@@ -186,7 +186,7 @@ func TestI2S(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, _ = f.Tensor("w")
-	if _, _, err := w.Blocks(); err == nil || err.Error() != "quant: i2_s: weight 7 has the code 3, want 0, 1 or 2" {
+	if _, err := w.Import(); err == nil || err.Error() != "quant: i2_s: weight 7 has the code 3, want 0, 1 or 2" {
 		t.Errorf("got %v", err)
 	}
 	for want, dims := range map[string][]uint64{

@@ -76,7 +76,7 @@ func (t Type) Block() (elements, bytes int) {
 	return 0, 0
 }
 
-// DType returns the element type that t stores. It reports false for I2S, of which Tensor.Blocks makes another, and for
+// DType returns the element type that t stores. It reports false for I2S, of which Tensor.Import makes another, and for
 // a type that ggml removed or that is unknown.
 func (t Type) DType() (dtype.Type, bool) {
 	if d, ok := plain[t]; ok {
