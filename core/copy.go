@@ -24,8 +24,18 @@ func (x *Tensor) Copy() *Tensor { return copyOp.Call(Copy{X: x}) }
 // Names keeps everything.
 func (a *Copy) Names(p *Plan) { p.Out(a.X.axes, a.X.dtype) }
 
+// Quantized takes a quantized x, which stays so.
+func (*Copy) Quantized() (operands uint64, named bool) { return 1, false }
+
 // Eval copies.
-func (a *Copy) Eval(c *Ctx) { c.copyInto(c.Out(0), a.X) }
+func (a *Copy) Eval(c *Ctx) {
+	if !a.X.dtype.Quantized() {
+		c.copyInto(c.Out(0), a.X)
+		return
+	}
+	to, from := c.Out(0).bytes(), a.X.bytes()
+	c.Split(len(to), pointGrain, func(lo, hi int) { copy(to[lo:hi], from[lo:hi]) })
+}
 
 // copyStrided writes v into d, which need not be dense and has v's axes and possibly more. Both
 // have one dtype; the bits stay.
@@ -151,6 +161,7 @@ func (*Copy) Samples(m *Maker) (list []Copy) {
 	for _, n := range lengths {
 		list = append(list, Copy{X: m.Tensor(dtype.F32, "row=3 col=%d", n)})
 	}
+	list = append(list, Copy{X: m.Quantized("q6_k", "row=3 col=256")})
 	for _, dt := range allDTypes {
 		list = append(list, Copy{X: m.Tensor(dt, "row=3 col=17 a=2")}, Copy{X: m.Tensor(dt, "")},
 			Copy{X: m.Tensor(dt, "row=70 a=2 col=9")})

@@ -14,8 +14,11 @@ import (
 // x[batch, seq, embed], index[keep] → y[batch, keep, embed] for gather(index, "seq"). An axis of the index
 // may be called as the one looked up.
 //
-// Errors: indices that are no integers or lie outside of 0 … n-1; an axis that x lacks; sizes of shared
-// axes that differ.
+// A quantized x stays so; the axis must not be the last, along which its blocks lie, and the index shares no axes with
+// it.
+//
+// Errors: indices that are no integers or lie outside of 0 … n-1; an axis that x lacks, or that is inside its blocks;
+// sizes of shared axes that differ.
 //
 // Example:
 //
@@ -75,9 +78,15 @@ func (c *Ctx) places(x, index *Tensor, name Axis, order *axis.List) []int64 {
 // Names puts the index's own axes in the place of the axis.
 func (a *Gather) Names(p *Plan) {
 	l := p.lookup(a.X, a.Index, a.Axis)
+	if a.X.dtype.Quantized() {
+		p.wholeBlocks(a.X, a.Index, a.Axis)
+	}
 	p.Out(l.picked, a.X.dtype)
 	p.Keep(l)
 }
+
+// Quantized takes a quantized x.
+func (*Gather) Quantized() (operands uint64, named bool) { return 1, false }
 
 // Sizes takes those of the index's own axes from the index.
 func (a *Gather) Sizes(s *Sizes) {
@@ -91,6 +100,10 @@ func (a *Gather) Sizes(s *Sizes) {
 func (a *Gather) Eval(c *Ctx) {
 	out, l := c.Out(0), c.Data().(lookup)
 	ids := c.places(a.X, a.Index, a.Axis, l.at)
+	if a.X.dtype.Quantized() {
+		c.pickBlocks(a.X, ids, a.Axis)
+		return
+	}
 	if out.Len() == 0 {
 		return
 	}
@@ -136,6 +149,8 @@ func (*Gather) Samples(m *Maker) (list []Gather) {
 		list = append(list, Gather{X: m.Tensor(dt, "row=3 a=5 col=17"), Index: m.Indices(dtype.I32, 5, "b=2 row=3 c=2"),
 			Axis: "a"})
 	}
+	list = append(list, Gather{X: m.Quantized("q8_0", "expert=4 out=3 in=64"),
+		Index: m.Indices(dtype.I32, 4, "row=3 choice=2"), Axis: "expert"})
 	list = append(list, Gather{X: m.Indices(dtype.I64, 5, "choice=5"), Index: m.Indices(dtype.I64, 5, "choice=5"),
 		Axis: "choice"})
 	return list

@@ -11,8 +11,10 @@ import (
 //
 // Shape: x[…, axis, …], index[any one] of integers → y[…, axis=number of indices, …].
 //
+// A quantized x stays so; the axis must not be the last, along which its blocks lie.
+//
 // Errors: an index with other than one axis, of other than integers, or outside of 0 … n-1; an axis that x
-// lacks.
+// lacks, or that is inside its blocks.
 //
 // Example:
 //
@@ -38,14 +40,24 @@ func (a *IndexSelect) Names(p *Plan) {
 		p.Fail(fmt.Sprintf("want one axis in %s", p.Describe(a.Index)),
 			p.c.oneAxis("gather takes any axes, index_select one", a.Index, a.X))
 	}
+	if a.X.dtype.Quantized() {
+		p.wholeBlocks(a.X, nil, a.Axis)
+	}
 	p.Out(a.X.axes, a.X.dtype)
 }
+
+// Quantized takes a quantized x.
+func (*IndexSelect) Quantized() (operands uint64, named bool) { return 1, false }
 
 // Sizes counts the places.
 func (a *IndexSelect) Sizes(s *Sizes) { s.Set(0, string(a.Axis), a.Index.sizes[0]) }
 
 // Eval takes what lies at the places.
 func (a *IndexSelect) Eval(c *Ctx) {
+	if a.X.dtype.Quantized() {
+		c.pickBlocks(a.X, c.places(a.X, a.Index, a.Axis, a.Index.axes), a.Axis)
+		return
+	}
 	places := make([][]int, a.X.Rank())
 	at := &places[a.X.axes.Index(string(a.Axis))]
 	*at = make([]int, 0, a.Index.sizes[0])
@@ -81,5 +93,6 @@ func (*IndexSelect) Samples(m *Maker) (list []IndexSelect) {
 		add(m.Tensor(dt, "row=3 a=5 col=17"), m.Indices(dtype.I32, 5, "a=2"))
 	}
 	add(m.Indices(dtype.I64, 5, "a=5"), m.Indices(dtype.I64, 5, "a=5"))
+	add(m.Quantized("q4_0", "row=3 a=5 b=2 in=32"), m.Indices(dtype.I64, 5, "in=7"))
 	return list
 }

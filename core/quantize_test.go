@@ -208,6 +208,27 @@ func TestQuantizedExperts(t *testing.T) {
 	}
 }
 
+// TestQuantizedPlaces: what is taken of quantized tensors stays quantized, and decodes to what is taken of the decoded.
+func TestQuantizedPlaces(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	for _, shape := range []string{"a=4 in=64", "row=3 a=4 out=2 in=32", "a=4 out=0 in=32"} {
+		x := m.Quantized("q5_0", shape)
+		plain := x.Dequantize()
+		some, many := m.Indices(dtype.I64, 4, "place=7"), m.Indices(dtype.I32, 4, "p=2 a=3")
+		for what, pair := range map[string][2]*Tensor{
+			"select": {x.IndexSelect(some, "a"), plain.IndexSelect(some, "a")},
+			"gather": {x.Gather(many, "a"), plain.Gather(many, "a")},
+			"none":   {x.Gather(many.Slice("p", 0, 0, 1), "a"), plain.Gather(many.Slice("p", 0, 0, 1), "a")},
+			"copy":   {x.Copy(), plain},
+		} {
+			if pair[0].dtype != x.dtype {
+				t.Errorf("%s of %s is %s", what, x.Shape(), pair[0].Shape())
+			}
+			sameBits(t, what+" "+shape, pair[0].Dequantize(), pair[1])
+		}
+	}
+}
+
 // TestQuantizedAxis: the axis that is quantized becomes the last; the numbers stay where they were.
 func TestQuantizedAxis(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 1)}
@@ -272,6 +293,11 @@ func TestQuantizedMisuse(t *testing.T) {
 				`(with indices[row=2]); quantize it along "out": weight.dequantize().quantize("q4_0", "out")`},
 		{"plain", func() { x.Dequantize() },
 			"dequantize: x[row=2, in=64] is f32, which is not quantized; use x as it is"},
+		{"select", func() { w.IndexSelect(m.Indices(dtype.I64, 3, "place=2"), "in") },
+			`index_select: x[out=3, in=64] has its blocks of q4_0 along "in", of which single places cannot be taken ` +
+				"(with index[place=2]); x.dequantize()"},
+		{"gather", func() { w.Gather(m.Indices(dtype.I64, 3, "in=2"), "out") },
+			`gather: x[out=3, in=64] and index[in=2] share "in", and blocks of q4_0 are taken whole; x.dequantize()`},
 		{"experts behind", func() {
 			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
 			w := m.Quantized("q4_0", "ffn=32 expert=2 embed=64")

@@ -84,18 +84,22 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 	if !ok {
 		return nil, fmt.Errorf("%s has no tensor %s", w.Name, name)
 	}
+	if !splits(t.Dims, sizes) {
+		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))
+	}
+	if w.used[name] {
+		return nil, fmt.Errorf("%s: tensor %s is taken twice", w.Name, name)
+	}
+	t, err := t.Import()
+	if err != nil {
+		return nil, fmt.Errorf("%s: tensor %s: %w", w.Name, name, err)
+	}
 	dt, ok := t.Type.DType()
 	if !ok {
 		return nil, fmt.Errorf("%s: tensor %s has elements of an unknown type, %s", w.Name, name, t.Type)
 	}
 	if !dt.IsFloat() && !dt.Quantized() {
 		return nil, fmt.Errorf("%s: tensor %s has elements of the type %s, want fractions", w.Name, name, t.Type)
-	}
-	if !splits(t.Dims, sizes) {
-		return nil, fmt.Errorf("%s: tensor %s is %s, want %s", w.Name, name, dimsText(t.Dims), wantText(axes, sizes))
-	}
-	if w.used[name] {
-		return nil, fmt.Errorf("%s: tensor %s is taken twice", w.Name, name)
 	}
 	w.used[name] = true
 	x := core.Borrow(t.Bytes(), w.File, dt, axes, sizes...)

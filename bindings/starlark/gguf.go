@@ -190,11 +190,15 @@ func (f *ggufFile) share(op string, x *gguf.Tensor, given *axis.List, as dtype.T
 	if err != nil {
 		return nil, err
 	}
-	dt, ok := x.Type.DType()
+	t, err := x.Import()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %s: %w", op, f.path, x.Name, err)
+	}
+	dt, ok := t.Type.DType()
 	if !ok {
 		return nil, fmt.Errorf("%s: %s: %s is of an unknown type, %s", op, f.path, x.Name, x.Type)
 	}
-	data := x.Bytes()
+	data := t.Bytes()
 	var y *core.Tensor
 	if len(data) > 0 && uintptr(unsafe.Pointer(&data[0]))%8 == 0 {
 		y = core.Borrow(data, f.file, dt, names, shapeOf(x)...)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/fucina-go/fucina/core/gguf"
 )
 
 // ggufIn is an interpreter in a folder of its own that has stories.gguf.
@@ -258,4 +260,43 @@ func (d *smallDisk) Write(b []byte) (int, error) {
 	}
 	*d.room -= len(b)
 	return d.Writer.Write(b)
+}
+
+// A tensor in BitNet's i2_s is one of tq2_0 here: f["w"], and as a weight of a model.
+func TestBitNetTensors(t *testing.T) {
+	it, dir := ggufIn(t)
+	d := &gguf.Draft{}
+	data := make([]byte, 256*2/4+32)
+	copy(data[128:], []byte{0, 0, 0x80, 0x3e}) // the scale, 0.25; all codes are 0, for -1
+	d.Tensors = []gguf.DraftTensor{{Name: "w", Type: gguf.I2S, Dims: []int{256, 2}, Write: func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}}}
+	writeDraft(t, filepath.Join(dir, "bit.gguf"), d)
+	evaluate(t, it, `
+f = open_gguf("bit.gguf")
+equal((f.tensors["w"].dtype, f.tensors["w"].bytes), ("i2_s", 160))
+w = f.tensor("w", "out in")
+equal((w.dtype, w.shape), ("tq2_0", {"out": 2, "in": 256}))
+equal(set(w.dequantize().tolist()[1]), set([-0.25]))
+equal(ones(row=1, in_=256).dot(w, "in").tolist(), [[-64, -64]])
+save_gguf("tq.gguf", {"w": w}, {})
+equal(open_gguf("tq.gguf")["w"].dtype, "tq2_0")
+save_gguf("same.gguf", like=f)
+equal(read_bytes("same.gguf") == read_bytes("bit.gguf"), True)
+`)
+	d.Set("general.architecture", gguf.Text("llama"))
+	d.Set("llama.block_count", gguf.Int(gguf.KindU32, 1))
+	d.Tensors[0].Name = "blk.0.attn_q.weight"
+	writeDraft(t, filepath.Join(dir, "model.gguf"), d)
+	evaluate(t, it, `
+done = quantize_model("model.gguf", "again.gguf", "tq2_0")
+equal([(x["from"], x["to"]) for x in done], [("tq2_0", "tq2_0")])
+equal(open_gguf("again.gguf").tensor("blk.0.attn_q.weight", "out in").dequantize().sum().item(), -128.0)
+`)
+	refuses(t, it, `quantize_model("model.gguf", "again.gguf", "q8_0")`, "quantized already, as tq2_0")
+	d.Tensors[0].Name = "w"
+	data[3] = 3
+	writeDraft(t, filepath.Join(dir, "bad.gguf"), d)
+	refuses(t, it, `open_gguf("bad.gguf").tensor("w", "out in")`, "bad.gguf: w: quant: i2_s: weight 99 has the code 3")
 }

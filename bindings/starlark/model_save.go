@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"runtime"
@@ -15,7 +16,8 @@ import (
 )
 
 // newModel is new_model(tensors, metadata): the language model that load_model would make of the file that
-// save_gguf(path, tensors, metadata) would write. create of @stdlib//create.star makes both from a configuration.
+// save_gguf(path, tensors, metadata) would write; m.trainable() makes variables of its weights. create.model of
+// @stdlib//create.star makes both from a configuration.
 func newModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var tensors, metadata star.IterableMapping
@@ -30,7 +32,13 @@ func newModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 	if err := s.setMetadata(metadata); err != nil {
 		return nil, err
 	}
+	size, err := s.draft.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	it.env.Reserve(int(size))
 	var image bytes.Buffer
+	image.Grow(int(size))
 	if err := s.draft.Write(&watchedWriter{&image, it}); err != nil {
 		return nil, err
 	}

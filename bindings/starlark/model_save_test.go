@@ -95,3 +95,11 @@ for kind, more in (
     equal(scores.abs().max().item() < 1.0, True)
 `)
 }
+
+// A new model must fit into what a script may use.
+func TestNewModelBudget(t *testing.T) {
+	it := newTest(Config{MemLimit: 1 << 20})
+	defer it.Close()
+	refuses(t, it, `new_model({"w{}".format(i): lambda: zeros(a=1 << 16) for i in range(8)}, {})`,
+		"out of tensor memory")
+}

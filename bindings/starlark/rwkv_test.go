@@ -256,6 +256,11 @@ convert.main([`+fmt.Sprintf("%q", shared+"/tiny-rwkv-5v2-730K-FP32.bin")+`, "a.g
 m = load_model("a.gguf")
 scores = m.logits(m.tokenize("\"in")).at(row=-1)
 text = "".join(list(m.generate("\"in", max_tokens=20, temperature=0.0)))
+for recipe, most in (("q8_0", 3e-3), ("q5_1", 0.1)):
+    quantize_model("a.gguf", "b.gguf", recipe)
+    q = load_model("b.gguf").logits(m.tokenize("\"in")).at(row=-1).log_softmax("vocab")
+    p = scores.log_softmax("vocab")
+    equal(0 < (p.exp() * (p - q)).sum().item() and (p.exp() * (p - q)).sum().item() < most, True)
 `)
 		v, err := it.Eval(background, "<test>", "scores")
 		if err != nil {

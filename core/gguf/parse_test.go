@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 // patched is b with the bytes from at on replaced.
@@ -192,6 +194,13 @@ func use(t testing.TB, f *File) {
 			t.Fatalf("tensor %q is in Tensors and is not found", want.Name)
 		}
 		elements, bytes := got.Type.Block()
+		if got.Type == I2S {
+			_, _ = got.Import()
+			if len(got.Bytes()) != quant.I2SSize(got.Elements()) {
+				t.Fatalf("tensor %q: %v of i2_s in %d bytes", got.Name, got.Dims, len(got.Bytes()))
+			}
+			continue
+		}
 		if len(got.Bytes()) != got.Elements()/elements*bytes {
 			t.Fatalf("tensor %q: %v of %s in %d bytes", got.Name, got.Dims, got.Type, len(got.Bytes()))
 		}
@@ -214,6 +223,7 @@ func FuzzOpen(f *testing.F) {
 		data: make([]byte, 64+144),
 	}.bytes())
 	f.Add(ggmfImage(101, ggmfSample...))
+	f.Add(image{tensors: []info{{"w", I2S, []uint64{256, 2}, 0}}, data: make([]byte, 128+32)}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// At the exact end of the data a bound that is off by one shows as a panic.
 		file, err := parse("x.gguf", b[:len(b):len(b)])

@@ -36,6 +36,16 @@ func (f *File) Forget(t Tensor) {
 	}
 }
 
+// Import returns the tensor, or, of one of the type I2S, the same weights as tq2_0. Errors: those of quant.ImportI2S.
+func (t *Tensor) Import() (Tensor, error) {
+	if t.Type != I2S {
+		return *t, nil
+	}
+	data, err := quant.ImportI2S(t.data, t.Elements())
+	f, _ := quant.ByName("tq2_0")
+	return Tensor{Name: t.Name, Type: Type(f.ID), Dims: t.Dims, data: data}, err
+}
+
 // Elements returns the number of elements, the product of Dims.
 func (t *Tensor) Elements() int {
 	n := 1
@@ -115,6 +125,10 @@ func (r *reader) tensor(t *Tensor) (offset, bytes uint64, err error) {
 // bytes returns the bytes of a tensor of that type, fewer than 2⁶³.
 func (t Type) bytes(dims []int) (uint64, error) {
 	elements, size := t.Block()
+	if t == I2S { // as what it becomes
+		f, _ := quant.ByName("tq2_0")
+		elements, size = f.Block, f.Bytes
+	}
 	if elements == 0 {
 		if _, ok := removed[t]; ok {
 			return 0, fmt.Errorf("type %d (%s) was removed from ggml; quantize the model again", uint32(t), t)
@@ -135,6 +149,9 @@ func (t Type) bytes(dims []int) (uint64, error) {
 		if over, total = bits.Mul64(total, uint64(d)); over != 0 || total > math.MaxInt {
 			return 0, fmt.Errorf("dims %v: more elements than an int holds", dims)
 		}
+	}
+	if t == I2S {
+		return uint64(quant.I2SSize(int(total))), nil
 	}
 	over, total := bits.Mul64(total/uint64(elements), uint64(size))
 	if over != 0 || total > math.MaxInt64 {

@@ -1,12 +1,16 @@
 package gguf
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fucina-go/fucina/core/quant"
 )
 
 func TestTensors(t *testing.T) {
@@ -108,7 +112,7 @@ func TestTypes(t *testing.T) {
 33 q4_0_8_8 0 0
 34 tq1_0 256 54
 35 tq2_0 256 66
-36 iq4_nl_4_4 0 0
+36 i2_s 0 0
 37 iq4_nl_4_8 0 0
 38 iq4_nl_8_8 0 0
 39 mxfp4 32 17
@@ -135,5 +139,64 @@ func TestTypes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
+	}
+}
+
+// A tensor of BitNet's i2_s is handed out as tq2_0, and written as it was.
+func TestI2S(t *testing.T) {
+	data := make([]byte, quant.I2SSize(512)+3) // what is behind it is the next tensor's
+	for i := range 128 {
+		data[i] = 0x58 // 1, 1, 2, 0
+	}
+	copy(data[128:], []byte{0, 0, 0, 0x3f}) // 0.5
+	b := image{tensors: []info{{"w", I2S, []uint64{256, 2}, 0}, {"v", I8, []uint64{3}, 160}}, data: data}.bytes()
+	f, err := parse("x.gguf", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(t, f)
+	w, _ := f.Tensor("w")
+	got, err := w.Import()
+	if err != nil || got.Type != typeOf("tq2_0") || w.Type.String() != "i2_s" || len(w.Bytes()) != 160 {
+		t.Fatalf("got %s of %s in %d bytes, %v", got.Type, w.Type, len(w.Bytes()), err)
+	}
+	tq2, _ := got.Type.Format()
+	x := make([]float32, 512)
+	if err := tq2.Decode(x, got.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range x {
+		if want := []float32{0, 0, 0.5, -0.5}[i/32%4]; v != want {
+			t.Fatalf("weight %d is %g, want %g", i, v, want)
+		}
+	}
+	again, err := parse("y.gguf", written(t, f.Draft()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, _ := again.Tensor("w"); w.Type != I2S || !bytes.Equal(w.Bytes(), data[:160]) {
+		t.Errorf("it came back as %s", w.Type)
+	}
+	if v, _ := f.Tensor("v"); v.Type != I8 || len(v.Bytes()) != 3 {
+		t.Errorf("the next one is %s of %d bytes", v.Type, len(v.Bytes()))
+	}
+	data[7] = 0xff
+	f, err = parse("x.gguf", image{tensors: []info{{"w", I2S, []uint64{256, 2}, 0}}, data: data}.bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _ = f.Tensor("w")
+	if _, err := w.Import(); err == nil || err.Error() != "quant: i2_s: weight 7 has the code 3, want 0, 1 or 2" {
+		t.Errorf("got %v", err)
+	}
+	for want, dims := range map[string][]uint64{
+		"a row of 128 elements is no multiple of the 256 of a i2_s block": {128, 2},
+		"data ends at byte 384, the file has 259 bytes (truncated?)":      {256, 4},
+		"dims [4611686018427387904 4]: more elements than an int holds":   {1 << 62, 4},
+	} {
+		_, err := parse("x.gguf", image{tensors: []info{{"w", I2S, dims, 0}}, data: data}.bytes())
+		if err == nil || !strings.HasPrefix(err.Error(), "gguf: x.gguf: tensor w: "+want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package gguf
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -159,6 +160,23 @@ func (d *Draft) Write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// Bytes returns how many bytes Write writes. Errors: those of Write that do not depend on the data.
+func (d *Draft) Bytes() (int64, error) {
+	head, sizes, alignment, err := d.head()
+	if err != nil {
+		return 0, fmt.Errorf("gguf: %w", err)
+	}
+	total := int64(len(head))
+	for _, size := range sizes {
+		size += padding(size, alignment)
+		if size > uint64(math.MaxInt64-total) {
+			return 0, errors.New("gguf: the file has more bytes than an int64 holds")
+		}
+		total += int64(size)
+	}
+	return total, nil
 }
 
 // padding is how many bytes are missing from n to a multiple of alignment.

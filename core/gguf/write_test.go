@@ -186,6 +186,9 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		once := written(t, file.Draft())
+		if n, err := file.Draft().Bytes(); n != int64(len(once)) || err != nil {
+			t.Fatalf("%d bytes were announced, %d came, %v", n, len(once), err)
+		}
 		again, err := parse("y.gguf", once)
 		if err != nil {
 			t.Fatal(err)

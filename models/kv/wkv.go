@@ -7,8 +7,8 @@ import (
 	"github.com/fucina-go/fucina/core/axis"
 )
 
-// wkvElements is up to how many elements of states are there at once.
-const wkvElements = 1 << 20
+// wkvElements is up to how many elements of states are there at once. Tests make it small.
+var wkvElements = 1 << 20
 
 var keyValue = must(axis.Parse("key value"))
 

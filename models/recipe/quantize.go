@@ -112,6 +112,11 @@ func modelOf(f *gguf.File) (m Model, err error) {
 
 // tensor returns the draft of t in the format, nil to leave it as it is.
 func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) {
+	of, err := t.Import()
+	if err != nil {
+		return gguf.DraftTensor{}, err
+	}
+	t = &of
 	if f != nil && j.Override != nil {
 		if name := j.Override(t.Name); name != "" {
 			other, ok := quant.ByName(name)
