@@ -17,8 +17,10 @@ const (
 	convThin    = 1024    // places in a tile of a few rows, which is not worth the second matrix
 	convWork    = 1 << 23 // multiplications in a tile
 	// The part of the second matrix that is made at once, used and forgotten, stays in the second level cache.
-	convPanels = 2 * gemm.Width // its columns
-	convDepth  = 576            // its rows: products of a sum
+	convPanels = 2 * gemm.Width // its columns at least
+	convDepth  = 576            // its rows at most: products of a sum
+	convSize   = 20 << 10       // its elements at most, if it has more columns
+	convViews  = 1 << 14        // views of places of the kernel that are worth keeping
 )
 
 // strided is what the kernel sees along one axis: at place q of the output, places q·step + offsets[i] of the input,
@@ -64,6 +66,8 @@ type convolver[C num.Float] struct {
 	thin                 bool // few channels of the output
 	depth, rows, block   int  // of a sum; rows and columns of a tile
 	across, down         int  // tiles of a unit
+	wide                 int  // columns of the part of the second matrix that is made at once
+	views                []view
 }
 
 func convolveAs[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []strided, divided Axes) {
@@ -97,6 +101,16 @@ func convolveAs[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []stride
 		v.block = min(convColumns, max(1, convWork/max(1, v.depth*v.rows*convPanels))*convPanels)
 	}
 	v.across, v.down = ceilDiv(v.places, v.block), ceilDiv(v.out, v.rows)
+	for v.wide = convPanels; 2*v.wide <= v.block && 2*v.wide*v.depth <= convSize; v.wide *= 2 {
+	}
+	if !v.direct && !v.thin && v.units*v.down > 1 && v.across*v.kernel <= convViews { // all units have the same
+		v.views = make([]view, v.across)
+		c.Split(v.across, max(1, pointGrain/(v.kernel*convColumns)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				v.look(&v.views[i], i*v.block, min(v.block, v.places-i*v.block))
+			}
+		})
+	}
 	c.Split(v.units*v.across*v.down, 1, v.tiles)
 	c.storePlaces(y, r, steps, phase)
 }
@@ -261,9 +275,9 @@ func giveRoom[C num.Float](b *[]C) {
 
 // tiles does the tiles [lo, hi).
 func (v *convolver[C]) tiles(lo, hi int) {
-	room := takeRoom[C](min(v.depth, convDepth) * convPanels)
+	room := takeRoom[C](min(v.depth, convDepth) * v.wide)
 	defer giveRoom(room)
-	var view view
+	var own view
 	for t := lo; t < hi; t++ {
 		i, j, unit := t%v.down*v.rows, t/v.down%v.across*v.block, t/v.down/v.across
 		m, n := min(v.rows, v.out-i), min(v.block, v.places-j)
@@ -272,7 +286,13 @@ func (v *convolver[C]) tiles(lo, hi int) {
 		if w, x := v.w[row*v.depth:], v.x[unit*v.in*v.size:]; v.thin || v.depth == 0 {
 			v.addUp(y, w, x, m, n, j)
 		} else {
-			v.product(y, w, x, m, n, j, &view, *room)
+			seen := &own
+			if v.views != nil {
+				seen = &v.views[j/v.block]
+			} else if !v.direct {
+				v.look(seen, j, n)
+			}
+			v.product(y, w, x, m, n, j, seen, *room)
 		}
 		if v.bias == nil {
 			continue
@@ -286,18 +306,17 @@ func (v *convolver[C]) tiles(lo, hi int) {
 	}
 }
 
-// product is y = w · columns j … j+n-1, m rows.
+// product is y = w · columns j … j+n-1, which are seen, m rows.
 func (v *convolver[C]) product(y, w, x []C, m, n, j int, seen *view, columns []C) {
 	if v.direct {
 		gemm.NN(y, w, x[j:], m, n, v.depth, v.depth, v.size, v.places)
 		return
 	}
-	v.look(seen, j, n)
-	for at := 0; at < n; at += convPanels {
+	for at := 0; at < n; at += v.wide {
 		for k := 0; k < v.depth; k += convDepth {
 			d := min(convDepth, v.depth-k)
-			v.fill(columns, x, seen, at/gemm.Width, min(seen.panels, (at+convPanels)/gemm.Width), k, d)
-			gemm.Packed(y[at:], w[k:], columns, m, min(convPanels, n-at), d, v.depth, v.places, k > 0)
+			v.fill(columns, x, seen, at/gemm.Width, min(seen.panels, (at+v.wide)/gemm.Width), k, d)
+			gemm.Packed(y[at:], w[k:], columns, m, min(v.wide, n-at), d, v.depth, v.places, k > 0)
 		}
 	}
 }
@@ -348,7 +367,7 @@ func (v *convolver[C]) fill(dst, x []C, seen *view, lo, hi, k, d int) {
 		for panel := lo; panel < hi; panel++ {
 			row, at := dst[((panel-lo)*d+first-k)*gemm.Width:], place*seen.panels+panel
 			pieces := seen.pieces[seen.first[at]:seen.first[at+1]]
-			if len(pieces) == 0 || pieces[0].step > 1 {
+			if len(pieces) == 0 || pieces[0].step > 1 && pieces[0].n < gemm.Width {
 				gemm.PackPart(row, nil, 0, rows, to, 0, 0, false)
 			}
 			for i, s := range pieces {
