@@ -33,11 +33,12 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 	}
 	p.y = elementsOf[float32](dst)
 	p.q = qdot.ByName(f.Name)
+	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
 	switch {
 	case p.q != nil && p.k > 0:
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 		p.integers()
-	case w.panels == p.k && f.Block == 1 && p.aligned():
+	case p.direct && f.Block == 1:
 		c.contractHalf(&p, elementsOf[float32](c.Dense(x, order, dtype.F32)))
 	default:
 		p.floats(elementsOf[float32](c.Dense(x, order, dtype.F32)))
@@ -58,6 +59,7 @@ type blockProduct struct {
 	w       *Tensor
 	m, n, k int
 	rowAt   func(i int) int // of row i of all rows of w, the first element
+	direct  bool            // w lies in panels, of which none has rows of two batches
 }
 
 // roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, for all weights that it meets.
@@ -136,8 +138,11 @@ func (p *blockProduct) integers() {
 func (p *blockProduct) vec(batch, j, step, count int) {
 	var c [streams * qdot.Rows]float32
 	size := p.q.PanelSize(p.k)
-	panels, next, direct := p.panels(batch, j, step, count)
-	if !direct {
+	var panels []byte
+	next := step / qdot.Rows * size
+	if p.direct {
+		panels = p.panels(batch, j)
+	} else {
 		b := takeBytes(count * size)
 		defer spareBytes.Put(b)
 		panels, next = *b, size
@@ -162,12 +167,15 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 	cols := min(2*qdot.Rows, p.n-j)
 	y, x := p.y[batch*p.m*p.n+j:], p.x[batch*p.m*p.words:]
 	whole := p.q.PanelSize(p.k)
-	panels, next, direct := p.panels(batch, j, qdot.Rows, ceilDiv(cols, qdot.Rows))
+	var panels []byte
+	if p.direct {
+		panels = p.panels(batch, j)
+	}
 	for from := 0; from < p.k; from += formDepth(p.f) {
 		k := min(formDepth(p.f), p.k-from)
 		for s := range ceilDiv(cols, qdot.Rows) {
-			if direct {
-				at := s*next + from/p.f.Block*p.f.Bytes*qdot.Rows
+			if p.direct {
+				at := s*whole + from/p.f.Block*p.f.Bytes*qdot.Rows
 				p.q.Unpack(form, s, panels[at:min(at+whole, len(panels))], k)
 				continue
 			}
@@ -187,22 +195,9 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 // tileRows is how many rows of activations are multiplied between two looks at whether to stop.
 const tileRows = 96
 
-// panels is count panels of w as they lie, of which the first has the rows from j on of a batch and the next begin at
-// j + step and so on; false if they do not lie in panels.
-func (p *blockProduct) panels(batch, j, step, count int) (bytes []byte, next int, ok bool) {
-	if p.w.panels != p.k {
-		return nil, 0, false
-	}
-	first := p.rowAt(batch*p.n+j) / p.k
-	for s := range count {
-		last := min(p.n, j+s*step+qdot.Rows) - 1
-		at := p.rowAt(batch*p.n+j+s*step) / p.k
-		if at%qdot.Rows != 0 || at != first+s*step || p.rowAt(batch*p.n+last)/p.k != at+last-j-s*step {
-			return nil, 0, false
-		}
-	}
-	size := p.q.PanelSize(p.k)
-	return p.w.bytes()[first/qdot.Rows*size:], step / qdot.Rows * size, true
+// panels is the panels of w as they lie, from that with row j of a batch's weights on.
+func (p *blockProduct) panels(batch, j int) []byte {
+	return p.w.bytes()[(p.rowAt(batch*p.n)/p.k+j)/qdot.Rows*p.q.PanelSize(p.k):]
 }
 
 // aligned tells whether the rows of every batch begin with a panel and follow one another.
