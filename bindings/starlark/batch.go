@@ -160,9 +160,7 @@ func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
-		return c.DeltaRule(i, xs[0], xs[1], xs[2], xs[3], xs[4])
-	}, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
+	return Tensor{rows.DeltaRule(i, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
 }
 
 // batchLast is b.last(x): the rows of x whose scores are wanted.
