@@ -117,7 +117,8 @@ func deltaOf(env *Env, all map[string]*Tensor, pieces [][2]int, other map[string
 		next := DeltaState(env, a.K, a.V)
 		a.Parts = append(a.Parts, DeltaRows{n, state, next})
 		state = next
-		ys = append(ys, ApplyDeltaRule(a).Order("row group head value").Slice("row", from, from+n, 1).Copy().Float32s()...)
+		y := ApplyDeltaRule(a).Order("row group head value").Slice("row", from, from+n, 1)
+		ys = append(ys, y.Copy().Float32s()...)
 	}
 	return ys
 }

@@ -64,8 +64,8 @@ func TestDeltaRule(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	c.Commit(2)
-	y = Batch{{c, 1}}.DeltaRule(0, one("row head key", 1), one("row head key", 1), one("row head value", 0), one("row head", 1),
-		one("row head", 0))
+	y = Batch{{c, 1}}.DeltaRule(0, one("row head key", 1), one("row head key", 1), one("row head value", 0),
+		one("row head", 1), one("row head", 0))
 	if got, want := y.Float32s(), []float32{5}; !slices.Equal(got, want) {
 		t.Errorf("the state is %v, want %v", got, want)
 	}
