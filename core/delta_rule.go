@@ -10,8 +10,8 @@ import (
 )
 
 // DeltaRule is the gated delta rule (Yang, Kautz and Hatamizadeh 2024) for rows of several sequences. Row by row, a
-// state S[key, value] of each head of a sequence is multiplied by decay, then changed so that k leads it to v, by the part
-// beta of the way: S += k · beta · (v - kᵀS). The result is qᵀS. It is in no table: models/kv keeps the states.
+// state S[key, value] of each head of a sequence is multiplied by decay, then changed so that k leads it to v, by the
+// part beta of the way: S += k · beta · (v - kᵀS). The result is qᵀS. It is in no table: models/kv keeps the states.
 //
 // Shape: q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads, value], in the
 // order of v's axes. Heads are one axis or several, of which q and k have some.
