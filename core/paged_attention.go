@@ -161,7 +161,11 @@ func (a *PagedAttention) Eval(c *Ctx) {
 	grain := t.plan(c.workers())
 	c.Split(len(t.tiles), grain, func(lo, hi int) {
 		room := pagedRooms.Get().(*pagedRoom)
-		defer pagedRooms.Put(room)
+		room.c = c
+		defer func() {
+			room.c, room.pages = nil, nil
+			pagedRooms.Put(room)
+		}()
 		for i := lo; i < hi; i++ {
 			t.tile(&t.tiles[i], room)
 		}
@@ -224,11 +228,10 @@ func (t *paging) plan(workers int) (grain int) {
 		if t.Window > 0 {
 			keys = min(keys, t.Window+p.Rows)
 		}
-		each := min(most, max(1, attendWork()/max(1, keys*(t.width+t.value))))
 		total += p.Rows * t.group * heads * keys * (t.width + t.value)
 		for head := range heads {
-			for from := 0; from < p.Rows*t.group; from += each {
-				t.tiles = append(t.tiles, pagedTile{i, head, from, min(p.Rows*t.group, from+each)})
+			for from := 0; from < p.Rows*t.group; from += most {
+				t.tiles = append(t.tiles, pagedTile{i, head, from, min(p.Rows*t.group, from+most)})
 			}
 		}
 	}
@@ -245,13 +248,15 @@ var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
 
 // pageSource is the keys and values of a head as blocks.
 type pageSource struct {
+	c     *Ctx
 	pages []Page
 	head  int
 	k, v  []float32 // where they are decoded
 }
 
-// Block decodes the rows of a block, or finds them.
+// Block decodes the rows of a block, or finds them. Between two blocks the operation can be stopped.
 func (s *pageSource) Block(start, from, to int) (k, v []float32) {
+	s.c.Pause()
 	page := &s.pages[start/PageLen]
 	k = headRows(page.K, s.head, from-start, to-start, s.k)
 	if page.V == nil {
@@ -295,7 +300,6 @@ func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
 		head := tile.head*t.group + (tile.from+i)%t.group
 		copy(rowAt(t.y, t.first[tile.part]+row, head), room.y[i*t.value:][:t.value])
 	}
-	room.pages = nil
 }
 
 // workers is how many goroutines may share the work.

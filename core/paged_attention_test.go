@@ -156,3 +156,29 @@ func TestPagedAttentionErrors(t *testing.T) {
 			Parts: []PagedRows{{1, 0, pagesOf(env, q8, 1, 2, 8, 8)}}})
 	})
 }
+
+// A stop is seen between two blocks of keys, not only between rows.
+func TestPagedAttentionStops(t *testing.T) {
+	const keys = 1 << 17
+	env := NewEnv(0, 1)
+	defer env.Close()
+	x := env.Zeros(dtype.F32, axisList("row", "head", "head_dim"), 1, 1, 64)
+	k := x.Rename("head", "kv_head")
+	one := NewPage(env, dtype.F32, 1, 64, 64)
+	a := PagedAttention{Q: x, K: k, V: k, Parts: []PagedRows{{1, keys - 1, slices.Repeat([]Page{one}, keys/PageLen)}}}
+	pauses := 0
+	defer func() { paused = nil }()
+	paused = func() {
+		if pauses++; pauses == 3 {
+			env.Control.Stop()
+		}
+	}
+	var err error
+	func() {
+		defer Recover(&err)
+		AttendPaged(a)
+	}()
+	if _, ok := err.(*Canceled); !ok || pauses > 4 {
+		t.Errorf("ended with %v after %d blocks, want it to stop after 3", err, pauses)
+	}
+}

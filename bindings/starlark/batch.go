@@ -161,9 +161,7 @@ func batchDeltaRule(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
-		return c.DeltaRule(i, xs[0], xs[1], xs[2], xs[3], xs[4])
-	}, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
+	return Tensor{rows.DeltaRule(i, q.Tensor, k.Tensor, v.Tensor, decay.Tensor, beta.Tensor)}, nil
 }
 
 // batchWKV is b.wkv(i, r, k, v, decay, first): RWKV's time mixing in layer i, which has a state instead of keys and

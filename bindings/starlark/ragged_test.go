@@ -1,10 +1,12 @@
 package starlark
 
 import (
+	"errors"
 	"io"
 	"math"
 	"testing"
 
+	star "go.starlark.net/starlark"
 	"pgregory.net/rapid"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -135,5 +137,53 @@ func raggedRounds(t *rapid.T, it *Interp, m *Model, texts [][]int32, want [][][]
 		if len(got) != 0 {
 			t.Fatalf("%d rows more than asked for", len(got))
 		}
+	}
+}
+
+// More rows than go through a model at once give what pieces of them give; after an error nothing has changed.
+func TestForwardInPieces(t *testing.T) {
+	for _, family := range []string{"llama-gqa-untied", "gemma3-swa", "qwen35-deltanet"} {
+		t.Run(family, func(t *testing.T) {
+			it := runWithModel(t, family, `
+ids = [5 + i * 7 % 90 for i in range(1300)]
+def steps(ids):
+    k = m.cache()
+    x = None
+    for i in range(0, len(ids), 100):
+        x = m.forward(k, ids[i:i + 100])
+    k.free()
+    return x
+def same(x, y):
+    if x.sub(y).abs().max().item() != 0.0:
+        fail("scores differ")
+want = [steps(ids), steps(ids[:4]), steps(ids[7:607])]
+a, b, c = m.cache(), m.cache(), m.cache()
+got = m.forward([(a, ids), (b, ids[:4]), (c, ids[7:607])])
+for i in range(3):
+    same(got.slice(row=(i, i + 1)), want[i])
+[k.free() for k in (a, b, c)]
+m.forward(a, ids[:50])
+same(m.forward(a, ids[50:1300], all=True).slice(row=(1249, 1250)), want[0])
+a.free()
+m.forward(a, ids[:300])
+`)
+			m := it.Globals()["m"].(*Model)
+			logits := m.fns["logits"]
+			m.fns["logits"] = star.NewBuiltin("logits", func(*star.Thread, *star.Builtin, star.Tuple,
+				[]star.Tuple) (star.Value, error) {
+				return nil, errors.New("no scores today")
+			})
+			before := it.Env().Memory().InUse
+			runIn(t, it, `
+got = catch(m.forward, a, ids[300:])
+if got.error == None or "no scores today" not in got.error or len(a) != 300:
+    fail(got, a)
+`)
+			if n := it.Env().Memory().InUse; n != before {
+				t.Errorf("%d bytes in use after an error, %d before", n, before)
+			}
+			m.fns["logits"] = logits
+			runIn(t, it, "same(m.forward(a, ids[300:]), want[0])\n")
+		})
 	}
 }

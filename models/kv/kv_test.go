@@ -57,15 +57,15 @@ func TestDeltaRule(t *testing.T) {
 		sizes := []int{len(xs), 1, 1}
 		return floats(env, axes, sizes[:must(axis.Parse(axes)).Len()], xs...)
 	}
-	y := c.DeltaRule(0, one("row head key", 2, 1), one("row head key", 1, 2), one("row head value", 8, 10),
+	y := Batch{{c, 2}}.DeltaRule(0, one("row head key", 2, 1), one("row head key", 1, 2), one("row head value", 8, 10),
 		one("row head", 1, 0.5), one("row head", 0.5, 0.25))
 	// S = 4, y = 8; then S = 2 + 2·0.25·(10 - 4) = 5, y = 5
 	if got, want := y.Float32s(), []float32{8, 5}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	c.Commit(2)
-	y = c.DeltaRule(0, one("row head key", 1), one("row head key", 1), one("row head value", 0), one("row head", 1),
-		one("row head", 0))
+	y = Batch{{c, 1}}.DeltaRule(0, one("row head key", 1), one("row head key", 1), one("row head value", 0),
+		one("row head", 1), one("row head", 0))
 	if got, want := y.Float32s(), []float32{5}; !slices.Equal(got, want) {
 		t.Errorf("the state is %v, want %v", got, want)
 	}

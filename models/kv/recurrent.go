@@ -1,9 +1,6 @@
 package kv
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 )
@@ -180,59 +177,19 @@ func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	return y
 }
 
-// DeltaRule is the gated delta rule (Yang, Kautz and Hatamizadeh 2024): row by row, a state S[key, value] of each head
-// is multiplied by decay, then changed so that k leads it to v, by the part beta of the way: S += k · beta · (v - kᵀS).
-// The result is qᵀS.
+// DeltaRule is the gated delta rule of core.DeltaRule, for which layer i of each cache keeps the state.
 //
 // q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads, value]. Heads are one
 // axis or several, of which q and k have some. Misuse panics with a *core.Error.
-func (c *Cache) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor {
-	l := c.layer("delta_rule", i)
-	axes := append([]string{"key"}, v.Axes().Names()...)
-	sizes := append([]int{k.Size("key")}, v.Sizes()...)
-	at := v.Axes().Index("row")
-	if at < 0 {
-		panic(&core.Error{Op: "delta_rule", Msg: "v: no axis \"row\" in " + v.Shape()})
+func (b Batch) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor {
+	a := core.DeltaRule{Q: q, K: k, V: v, Decay: decay, Beta: beta, Parts: make([]core.DeltaRows, len(b))}
+	for j, part := range b {
+		l := part.Cache.layer("delta_rule", i)
+		a.Parts[j] = core.DeltaRows{Rows: part.Rows, From: l.state.known(), To: core.DeltaState(part.Cache.env, k, v)}
 	}
-	axes = append(axes[:at+1], axes[at+2:]...)
-	sizes = append(sizes[:at+1], sizes[at+2:]...)
-	state := l.state.known()
-	if state == nil {
-		state = c.env.Zeros(v.DType(), must(axis.Of(axes...)), sizes...)
-		defer state.Free()
-	}
-	names := strings.Join(axes, " ")
-	ys := make([]*core.Tensor, v.Size("row"))
-	for t := range ys {
-		y, after := step(names, state, q.At("row", t), k.At("row", t), v.At("row", t), decay.At("row", t),
-			beta.At("row", t))
-		if t > 0 {
-			state.Free()
-		}
-		ys[t], state = y, after
-	}
-	if len(ys) == 0 {
-		panic(&core.Error{Op: "delta_rule", Msg: fmt.Sprintf("no rows in %s", v.Shape())})
-	}
-	l.state.keep(state)
-	y := core.StackAll("row", ys...)
-	for _, row := range ys {
-		row.Free()
+	y := core.ApplyDeltaRule(a)
+	for j, part := range b {
+		part.Cache.layers[i].state.keep(a.Parts[j].To)
 	}
 	return y
-}
-
-// step is one row of DeltaRule. It ends its operands but the state.
-func step(names string, state, q, k, v, decay, beta *core.Tensor) (y, after *core.Tensor) {
-	faded := state.Mul(decay)
-	found := faded.Dot(k, "key")
-	missing := v.Sub(found)
-	change := missing.Mul(beta)
-	update := core.EinsumAll(names, k, change)
-	after = faded.Add(update)
-	y = after.Dot(q, "key")
-	for _, t := range []*core.Tensor{q, k, v, decay, beta, faded, found, missing, change, update} {
-		t.Free()
-	}
-	return y, after
 }

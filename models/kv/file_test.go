@@ -1,0 +1,92 @@
+package kv
+
+import (
+	"bytes"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/safetensors"
+)
+
+type inMemory struct{ *bytes.Reader }
+
+func (inMemory) Close() error               { return nil }
+func (inMemory) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+
+// readBytes is Read of a file in memory.
+func readBytes(env *core.Env, data []byte) (*Cache, []int32, error) {
+	f, err := safetensors.Open("a.kv", func(string) (fs.File, error) { return inMemory{bytes.NewReader(data)}, nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	return Read(env, f, "model", 2)
+}
+
+// pass is a pass of one row through a layer of attention and a recurrent one.
+func pass(c *Cache, x float64) []float32 {
+	k := floats(c.env, "row kv_head head_dim", []int{1, 1, 2}, x, 1-x)
+	y := Batch{{c, 1}}.Attend(0, core.PagedAttention{Q: k.Rename("kv_head", "head"), K: k, V: k, Window: 40})
+	w := floats(c.env, "channel kernel", []int{2, 3}, 4, 2, 1, 4, 2, 1)
+	z := c.Convolve(1, y.At("head", 0).Rename("head_dim", "channel"), w)
+	c.Commit(1)
+	return z.Float32s()
+}
+
+// What was written is read again, and goes on alike.
+func TestFile(t *testing.T) {
+	env := core.NewEnv(0, 0)
+	c := New(env, 2)
+	var tokens []int32
+	for i := range 500 {
+		pass(c, float64(i%7)/7)
+		tokens = append(tokens, int32(i))
+	}
+	var file bytes.Buffer
+	if err := c.Write(&file, "model", tokens); err != nil {
+		t.Fatal(err)
+	}
+	d, got, err := readBytes(env, file.Bytes())
+	if err != nil || !slices.Equal(got, tokens) || d.Len() != 500 {
+		t.Fatalf("got %d tokens, length %d, %v", len(got), d.Len(), err)
+	}
+	if x, y := pass(c, 0.5), pass(d, 0.5); !slices.Equal(x, y) {
+		t.Errorf("got %v, want %v", y, x)
+	}
+	if d.Reach(500) != 500 || d.Reach(499) != 0 {
+		t.Errorf("it goes back to %d and %d", d.Reach(500), d.Reach(499))
+	}
+}
+
+// Whatever is in a file, reading it and using what was read gives an error or works.
+func FuzzRead(f *testing.F) {
+	env := core.NewEnv(1<<24, 1)
+	c := New(env, 2)
+	for i := range 3 {
+		pass(c, float64(i))
+	}
+	var file bytes.Buffer
+	if err := c.Write(&file, "model", []int32{1, 2, 3}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(file.Bytes())
+	f.Add(bytes.Replace(file.Bytes(), []byte(`Pages\":1`), []byte(`Pages\":0`), 1))
+	f.Add(bytes.Replace(file.Bytes(), []byte(`\"row\",`), []byte(`\"raw\",`), 1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		env := core.NewEnv(1<<24, 1)
+		defer env.Close()
+		c, _, err := readBytes(env, data)
+		if err != nil {
+			return
+		}
+		func() {
+			defer core.Recover(&err)
+			pass(c, 0.5)
+			c.Truncate(2)
+			c.Fork().Free()
+		}()
+		c.Free()
+	})
+}
