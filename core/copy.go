@@ -24,17 +24,25 @@ func (x *Tensor) Copy() *Tensor { return copyOp.Call(Copy{X: x}) }
 // Names keeps everything.
 func (a *Copy) Names(p *Plan) { p.Out(a.X.axes, a.X.dtype) }
 
-// Quantized takes a quantized x, which stays so.
+// Quantized takes a quantized x, which stays so; out of panels it gets its rows.
 func (*Copy) Quantized() (operands uint64, named bool) { return 1, false }
 
 // Eval copies.
 func (a *Copy) Eval(c *Ctx) {
-	if !a.X.dtype.Quantized() {
+	if !a.X.stored() {
 		c.copyInto(c.Out(0), a.X)
 		return
 	}
-	to, from := c.Out(0).bytes(), a.X.bytes()
-	c.Split(len(to), pointGrain, func(lo, hi int) { copy(to[lo:hi], from[lo:hi]) })
+	f, k := formatOf(a.X.dtype), max(1, a.X.panels)
+	if k == 1 {
+		k = f.Block
+	}
+	to, size := c.Out(0).bytes(), f.Size(k)
+	c.Split(len(to)/size, max(1, pointGrain/size), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			a.X.take(to[r*size:(r+1)*size], f, r, k)
+		}
+	})
 }
 
 // copyStrided writes v into d, which need not be dense and has v's axes and possibly more. Both

@@ -78,7 +78,7 @@ func (c *Ctx) places(x, index *Tensor, name Axis, order *axis.List) []int64 {
 // Names puts the index's own axes in the place of the axis.
 func (a *Gather) Names(p *Plan) {
 	l := p.lookup(a.X, a.Index, a.Axis)
-	if a.X.dtype.Quantized() {
+	if a.X.stored() {
 		p.wholeBlocks(a.X, a.Index, a.Axis)
 	}
 	p.Out(l.picked, a.X.dtype)
@@ -100,7 +100,7 @@ func (a *Gather) Sizes(s *Sizes) {
 func (a *Gather) Eval(c *Ctx) {
 	out, l := c.Out(0), c.Data().(lookup)
 	ids := c.places(a.X, a.Index, a.Axis, l.at)
-	if a.X.dtype.Quantized() {
+	if a.X.stored() {
 		c.pickBlocks(a.X, ids, a.Axis)
 		return
 	}

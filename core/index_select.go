@@ -40,7 +40,7 @@ func (a *IndexSelect) Names(p *Plan) {
 		p.Fail(fmt.Sprintf("want one axis in %s", p.Describe(a.Index)),
 			p.c.oneAxis("gather takes any axes, index_select one", a.Index, a.X))
 	}
-	if a.X.dtype.Quantized() {
+	if a.X.stored() {
 		p.wholeBlocks(a.X, nil, a.Axis)
 	}
 	p.Out(a.X.axes, a.X.dtype)
@@ -54,7 +54,7 @@ func (a *IndexSelect) Sizes(s *Sizes) { s.Set(0, string(a.Axis), a.Index.sizes[0
 
 // Eval takes what lies at the places.
 func (a *IndexSelect) Eval(c *Ctx) {
-	if a.X.dtype.Quantized() {
+	if a.X.stored() {
 		c.pickBlocks(a.X, c.places(a.X, a.Index, a.Axis, a.Index.axes), a.Axis)
 		return
 	}

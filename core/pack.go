@@ -115,6 +115,24 @@ func (t *Tensor) rowBytes(buf []byte, f *quant.Format, r, k int) []byte {
 	return buf[f.Size(r%per*k):f.Size((r%per+1)*k)]
 }
 
+// take sets dst to the bytes of elements r·k to r·k + k-1 of a stored tensor. Of one in panels k is some rows, or a part
+// of one.
+func (t *Tensor) take(dst []byte, f *quant.Format, r, k int) {
+	switch {
+	case t.panels == 0:
+		copy(dst, t.bytes()[f.Size(r*k):f.Size((r+1)*k)])
+	case k%t.panels == 0:
+		rows, size := k/t.panels, f.Size(t.panels)
+		for i := range rows {
+			t.rowBytes(dst[i*size:(i+1)*size], f, r*rows+i, t.panels)
+		}
+	default:
+		buf := takeBytes(f.Size(t.panels))
+		copy(dst, t.rowBytes(*buf, f, r, k))
+		spareBytes.Put(buf)
+	}
+}
+
 // decodeInto decodes the bytes of elements whose sizes are known to agree.
 func decodeInto(f *quant.Format, y []float32, b []byte) {
 	switch f.DType {

@@ -2,8 +2,6 @@ package core
 
 import (
 	"fmt"
-
-	"github.com/fucina-go/fucina/core/quant"
 )
 
 // wholeBlocks insists that a place of the axis is not inside the blocks of a quantized x, and that the index, if there
@@ -25,25 +23,23 @@ func (p *Plan) wholeBlocks(x, index *Tensor, name Axis) {
 
 // pickBlocks sets the output to x, which is quantized, at places of an axis.
 func (c *Ctx) pickBlocks(x *Tensor, places []int64, name Axis) {
-	f, _ := quant.Of(x.dtype)
+	f := formatOf(x.dtype)
 	at := x.axes.Index(string(name))
 	n, run := x.sizes[at], 1
 	for _, size := range x.sizes[at+1:] {
 		run *= size
 	}
-	if run%f.Block != 0 {
+	if whole := max(f.Block, x.panels); run%whole != 0 {
 		c.Fail(fmt.Sprintf("what lies behind axis %q of %s are %d elements, no multiple of the %d of a %s block", name,
-			c.Describe(x), run, f.Block, f.Name), c.c.param(x)+".dequantize()")
+			c.Describe(x), run, whole, f.Name), c.c.param(x)+".dequantize()")
 	}
 	out, size := c.Out(0).bytes(), f.Size(run)
 	if len(out) == 0 {
 		return
 	}
-	from := x.bytes()
 	c.Split(len(out)/size, max(1, pointGrain/size), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			source := (i/len(places)*n + int(places[i%len(places)])) * size
-			copy(out[i*size:(i+1)*size], from[source:source+size])
+			x.take(out[i*size:(i+1)*size], f, i/len(places)*n+int(places[i%len(places)]), run)
 		}
 	})
 }

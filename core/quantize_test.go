@@ -72,6 +72,9 @@ func TestQuantizedProducts(t *testing.T) {
 		for _, w := range []*Tensor{w, packed} {
 			sameBits(t, f.Name+" rows", i.Embedding(w, "out"), i.Embedding(plain, "out"))
 			sameBits(t, f.Name+" cast", w.Cast(dtype.F32), plain)
+			sameBits(t, f.Name+" copy", w.Copy().Dequantize(), plain)
+			sameBits(t, f.Name+" gather", w.Gather(i, "out").Dequantize(), plain.Gather(i, "out"))
+			sameBits(t, f.Name+" select", w.IndexSelect(i, "out").Dequantize(), plain.IndexSelect(i, "out"))
 			var blocks, want bytes.Buffer
 			if err := w.WriteBlocks(&blocks); err != nil {
 				t.Fatal(err)
@@ -120,6 +123,8 @@ func TestPackedHalf(t *testing.T) {
 				sameBits(t, "dequantize", packed.Dequantize(), plain)
 				i := m.Indices(dtype.I64, out, "row=7")
 				sameBits(t, "embedding", i.Embedding(packed, "out"), i.Embedding(plain, "out"))
+				sameBits(t, "copy", packed.Copy(), w)
+				sameBits(t, "select", packed.IndexSelect(i, "out"), w.IndexSelect(i, "out"))
 			}
 		}
 		w := m.Tensor(dt, "expert=3 out=32 in=20")
