@@ -52,8 +52,8 @@ func sameBits(x, y []float32) bool {
 }
 
 // A row has the bits of that row alone in any batch of up to 64 rows of any sequences, lengths and positions, whether
-// its tokens come one by one or in chunks, for any number of workers, of weights that are quantized too and, in families
-// of every kind of layer, for the other dtypes of caches.
+// its tokens come one by one or in chunks, for any number of workers: in every family, with quantized weights and, in
+// families of every kind of layer, for the other dtypes of caches.
 func TestRaggedBatchesAreBits(t *testing.T) {
 	q8, _ := dtype.Parse("q8_0")
 	for name, spec := range familySpecs(t) {
