@@ -15,9 +15,14 @@ import (
 // runWithModel runs a script in which m is a family's tiny model and folder a temporary one.
 func runWithModel(t *testing.T, family, src string) *Interp {
 	t.Helper()
+	return runWithSpec(t, familySpecs(t)[family], src)
+}
+
+func runWithSpec(t *testing.T, spec familySpec, src string) *Interp {
+	t.Helper()
 	it := New(Config{Stdout: io.Discard})
 	t.Cleanup(it.Close)
-	m, err := openFamily(t, it, draftOf(t, familySpecs(t)[family]))
+	m, err := openFamily(t, it, draftOf(t, spec))
 	if err != nil {
 		t.Fatal(err)
 	}

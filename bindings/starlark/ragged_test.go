@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/models/kv"
 )
 
@@ -51,24 +52,31 @@ func sameBits(x, y []float32) bool {
 }
 
 // A row has the bits of that row alone in any batch of up to 64 rows of any sequences, lengths and positions, whether
-// its tokens come one by one or in chunks, for any number of workers and, in families of every kind of layer, for the
-// other dtypes of caches.
+// its tokens come one by one or in chunks, for any number of workers: in every family, with quantized weights and, in
+// families of every kind of layer, for the other dtypes of caches.
 func TestRaggedBatchesAreBits(t *testing.T) {
 	q8, _ := dtype.Parse("q8_0")
 	for name, spec := range familySpecs(t) {
-		t.Run(name, func(t *testing.T) { testRagged(t, spec, dtype.F32) })
+		t.Run(name, func(t *testing.T) { testRagged(t, draftOf(t, spec), dtype.F32) })
+	}
+	for _, c := range [][2]string{{"qwen3-256", "q8_0"}, {"qwen3-256", "q4_k"}, {"mixtral-moe", "q4_0"}} {
+		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
+			d := draftOf(t, familySpecs(t)[c[0]])
+			quantized(t, d, c[1], c[1])
+			testRagged(t, d, dtype.F32)
+		})
 	}
 	for _, name := range []string{"llama-gqa-untied", "gemma2", "deepseek2-mla", "qwen35-deltanet"} {
 		for _, dt := range []dtype.Type{dtype.F16, q8} {
-			t.Run(name+"/"+dt.String(), func(t *testing.T) { testRagged(t, familySpecs(t)[name], dt) })
+			t.Run(name+"/"+dt.String(), func(t *testing.T) { testRagged(t, draftOf(t, familySpecs(t)[name]), dt) })
 		}
 	}
 }
 
-func testRagged(t *testing.T, spec familySpec, dt dtype.Type) {
+func testRagged(t *testing.T, d *gguf.Draft, dt dtype.Type) {
 	it := New(Config{Stdout: io.Discard, Threads: 1})
 	defer it.Close()
-	m, err := openFamily(t, it, draftOf(t, spec))
+	m, err := openFamily(t, it, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +152,9 @@ func raggedRounds(t *rapid.T, it *Interp, m *Model, texts [][]int32, want [][][]
 func TestForwardInPieces(t *testing.T) {
 	for _, family := range []string{"llama-gqa-untied", "gemma3-swa", "qwen35-deltanet"} {
 		t.Run(family, func(t *testing.T) {
-			it := runWithModel(t, family, `
+			spec := familySpecs(t)[family]
+			spec.Meta[spec.Meta["general.architecture"].(string)+".context_length"] = 2048.0
+			it := runWithSpec(t, spec, `
 ids = [5 + i * 7 % 90 for i in range(1300)]
 def steps(ids):
     k = m.cache()
