@@ -115,8 +115,8 @@ func (t *Tensor) rowBytes(buf []byte, f *quant.Format, r, k int) []byte {
 	return buf[f.Size(r%per*k):f.Size((r%per+1)*k)]
 }
 
-// take sets dst to the bytes of elements r·k to r·k + k-1 of a stored tensor. Of one in panels k is some rows, or a part
-// of one.
+// take sets dst to the bytes of elements r·k to r·k + k-1 of a stored tensor. Of one in panels k is some rows, or a
+// part of one.
 func (t *Tensor) take(dst []byte, f *quant.Format, r, k int) {
 	switch {
 	case t.panels == 0:
