@@ -9,8 +9,10 @@ var q8_0 = Format{
 	Name: "q8_0", ID: 8, Block: 32, Bytes: 34, scales: []int{0},
 	decode: func(y []float32, b []byte) {
 		d := half(b)
-		for j := range y {
-			y[j] = float32(int8(b[2+j])) * d
+		to, from := (*[32]float32)(y), (*[32]byte)(b[2:])
+		for j := 0; j < len(to); j += 4 { // looking the values up is faster than converting them
+			to[j], to[j+1] = signed[from[j]]*d, signed[from[j+1]]*d
+			to[j+2], to[j+3] = signed[from[j+2]]*d, signed[from[j+3]]*d
 		}
 	},
 	encode: func(b []byte, x, _ []float32, _ float32) { putHalf(b, bytesOf(b[2:], x)) },
@@ -25,3 +27,11 @@ func bytesOf(q []byte, x []float32) float32 {
 	}
 	return d
 }
+
+// signed is every byte as a signed number.
+var signed = func() (values [256]float32) {
+	for i := range values {
+		values[i] = float32(int8(i))
+	}
+	return values
+}()
