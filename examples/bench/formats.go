@@ -31,9 +31,6 @@ func formats(ctx context.Context, threads, rounds int, peers []string, only []st
 		cpu.Current(), read/1e9, dots/1e9)
 	var others []*peer
 	for _, name := range peers {
-		if name == "" {
-			continue
-		}
 		p, err := startPeer(exec.CommandContext(ctx, name, fmt.Sprint(threads)), fmt.Sprint(threads))
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@
 //
 //	go run ./examples/bench [-threads 1,2] [-rounds 15] [-python python3] [name...]
 //	go run ./examples/bench -formats [-peers command,command] [format...]
+//	go run ./examples/bench -models [-peers command,command] model.gguf...
 //
 // The peer is torch_ops.py, run by an interpreter that has PyTorch; OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are taken
 // out of its environment, because they halve its speed on processors they do not name. Without PyTorch only
@@ -32,13 +33,19 @@ func main() {
 	rounds := flag.Int("rounds", 15, "turns of each side")
 	python := flag.String("python", "python3", "an interpreter that has PyTorch")
 	products := flag.Bool("formats", false, "time products with weights in all formats instead")
-	peers := flag.String("peers", "", "with -formats, commands to compare with, by commas; see formats.go")
+	whole := flag.Bool("models", false, "time language models, GGUF files, instead")
+	peers := flag.String("peers", "", "with -formats or -models, commands to compare with, by commas; see formats.go "+
+		"and models.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := run(ctx, *threads, func(n int) error {
-		if *products {
-			return formats(ctx, n, *rounds, strings.Split(*peers, ","), flag.Args())
+		others := strings.FieldsFunc(*peers, func(r rune) bool { return r == ',' })
+		switch {
+		case *products:
+			return formats(ctx, n, *rounds, others, flag.Args())
+		case *whole:
+			return models(ctx, n, *rounds, flag.Args(), others)
 		}
 		return operations(ctx, n, *rounds, *python, flag.Args())
 	})
