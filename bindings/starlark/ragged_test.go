@@ -81,6 +81,12 @@ func testRagged(t *testing.T, d *gguf.Draft, dt dtype.Type) {
 		t.Fatal(err)
 	}
 	m.cached = dt
+	checkRagged(t, it, m)
+}
+
+// checkRagged compares rows of random batches with rows alone.
+func checkRagged(t *testing.T, it *Interp, m *Model) {
+	t.Helper()
 	before := it.Env().Memory().InUse
 	texts := raggedTexts(m.tokens.Len())
 	var want [][][]float32
