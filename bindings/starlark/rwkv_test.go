@@ -207,6 +207,7 @@ equal(read_bytes("again.gguf") == read_bytes("small.gguf"), True)
 			t.Fatal(err)
 		}
 		m := v.(*Model)
+		checkRagged(t, it, m)
 		tokens := make([]int32, len(ids))
 		for i, id := range ids {
 			tokens[i] = int32(id)

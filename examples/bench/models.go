@@ -21,8 +21,8 @@ type benchTest struct {
 	Speed    float64 `json:"avg_ts"` // tokens a second
 }
 
-// models times whole models in turns: prompts of 64 and of 512 tokens, and 32 tokens one by one. peers are commands like
-// llama-bench, which get -m, -p, -n, -r, -t and -o json besides their own arguments.
+// models times whole models in turns: prompts of 64 and of 512 tokens, and 32 tokens one by one. peers are commands
+// like llama-bench, which get -m, -p, -n, -r, -t and -o json besides their own arguments.
 func models(ctx context.Context, threads, rounds int, files, peers []string) error {
 	read := slices.Max(tries(few, func() float64 { return together(threads, readRate) }))
 	fmt.Printf("%d thread(s): four-stream read %.1f GB/s\n\n", threads, read/1e9)
