@@ -286,8 +286,7 @@ func quantized(t *testing.T, d *gguf.Draft, format, last string) {
 	}
 }
 
-// A quantized model's scores are those of its decoded weights, and near to llama.cpp's, which rounds activations to
-// eight bits besides.
+// A quantized model's scores are near to llama.cpp's with weights in f32.
 func TestFamilyQuantized(t *testing.T) {
 	ids := promptIDs(t)
 	for _, c := range []struct {
