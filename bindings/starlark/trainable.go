@@ -94,7 +94,8 @@ func (w *weightCopy) tensor(x Tensor) (star.Value, error) {
 	case dtype.F16, dtype.BF16:
 		of = w.env.Cast(of, dtype.F32)
 	default:
-		return nil, &core.Error{Op: "trainable", Msg: "no gradient flows into a weight that is " + of.Shape()}
+		return nil, fmt.Errorf("no gradient flows into a weight that is %s; load the file it was quantized from",
+			of.Shape())
 	}
 	v := Tensor{w.env.Watch(of)}
 	w.done[x.Tensor] = v
