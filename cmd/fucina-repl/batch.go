@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fucina-go/fucina/repl"
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // interruptGrace is how long an interrupted script may take to say where it was.
@@ -38,8 +39,14 @@ func (p *program) script() func(context.Context) error {
 }
 
 // runModule runs a module of the standard library, and its main(args) if it has one. One that only defines functions
-// says which.
+// says which. Asked for help, it is not run but says what it is for.
 func (p *program) runModule(ctx context.Context) error {
+	if len(p.args) > 0 && (p.args[0] == "--help" || p.args[0] == "-h") {
+		if about := aboutModule(p.module); about != "" {
+			fmt.Print(about)
+			return nil
+		}
+	}
 	if err := p.interp.RunFile(ctx, "@stdlib//"+p.module+".star"); err != nil {
 		return err
 	}
@@ -60,6 +67,30 @@ func (p *program) runModule(ctx context.Context) error {
 	fmt.Printf("%s does nothing by itself; it defines %s\n", p.module, strings.Join(names, ", "))
 	fmt.Printf("use it in a script: load(\"@stdlib//%s.star\", \"%[1]s\")\n", p.module)
 	return nil
+}
+
+// aboutModule is the text at the beginning of a module of the standard library; "" if there is none of that name.
+func aboutModule(name string) string {
+	src, err := stdlib.FS.ReadFile(name + ".star")
+	if err != nil {
+		return ""
+	}
+	_, about, _ := strings.Cut(string(src), `"""`)
+	about, _, _ = strings.Cut(about, `"""`)
+	return about
+}
+
+// programs is the modules of the standard library that can be run, by their names.
+func programs() string {
+	var names []string
+	files, _ := stdlib.FS.ReadDir(".") // it is in the binary
+	for _, f := range files {
+		src, err := stdlib.FS.ReadFile(f.Name())
+		if err == nil && strings.Contains(string(src), "\ndef main(") {
+			names = append(names, strings.TrimSuffix(f.Name(), ".star"))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // batch runs a script to its end or to Ctrl-C and returns the exit code. A script that finishes a step first has until
