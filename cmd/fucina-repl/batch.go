@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +27,7 @@ func (p *program) script() func(context.Context) error {
 	case p.module != "":
 		return p.runModule
 	case p.file != "" && p.file != "-":
-		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
+		return p.runFile
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
 		return func(ctx context.Context) error {
 			src, err := io.ReadAll(p.stdin)
@@ -36,6 +38,18 @@ func (p *program) script() func(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// runFile runs a script. What is no script but might be run otherwise is told how.
+func (p *program) runFile(ctx context.Context) error {
+	if strings.EqualFold(filepath.Ext(p.file), ".gguf") {
+		return fmt.Errorf("%s is a model, not a script; to talk with it: fucina-repl -m chat %[1]s", p.file)
+	}
+	err := p.interp.RunFile(ctx, p.file)
+	if errors.Is(err, fs.ErrNotExist) && aboutModule(p.file) != "" {
+		err = fmt.Errorf("%w; for the module of this name: fucina-repl -m %s", err, p.file)
+	}
+	return err
 }
 
 // runModule runs a module of the standard library, and its main(args) if it has one. One that only defines functions
