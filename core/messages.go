@@ -247,8 +247,15 @@ func freshNames(names *axis.List, taken ...*axis.List) []string {
 
 // cut is the remedy of taking the first n places of an axis of operand t.
 func (c *call) cut(t *Tensor, name string, n int) remedy {
-	return c.instead("slice one of them", t, fmt.Sprintf("%%s.slice(%s=(0, %d))", Keyword(name), n),
+	decode := ""
+	if t.stored() {
+		decode = ".dequantize()"
+	}
+	return c.instead("slice one of them", t, fmt.Sprintf("%%s%s.slice(%s=(0, %d))", decode, Keyword(name), n),
 		func(t *Tensor) *Tensor {
+			if t.stored() {
+				t = dequantize.In(c.env, Dequantize{X: t})
+			}
 			return sliceOp.In(c.env, Slice{X: t, Ranges: Map[Range]{axisList(name), []Range{{Stop: &n}}}})
 		})
 }

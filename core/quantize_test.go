@@ -282,6 +282,9 @@ func TestQuantizedMisuse(t *testing.T) {
 		{"on the left", func() { w.Dot(x, "in") },
 			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers (with w[row=2, in=64]); " +
 				"x.dequantize()"},
+		{"too long", func() { m.Tensor(dtype.F32, "row=2 in=32").Dot(w, "in") },
+			`dot: axis "in" is 32 in x[row=2, in=32] but 64 in w[out=3, in=64]; slice one of them: ` +
+				`w.dequantize().slice(in_=(0, 32))`},
 		{"cast to it", func() { x.Cast(q40) },
 			`cast: dtype is "q4_0", which is quantized, want one of f32 f64 f16 bf16 i8 u8 ` +
 				`i16 i32 i64 bool; quantize the result: x.quantize("q4_0")`},

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/core/gguf"
 )
 
 // TestWrongModels insists on a message of its own for each way in which a model's file can be wrong.
@@ -74,6 +76,29 @@ func TestWrongModels(t *testing.T) {
 				t.Errorf("got %s\nwant %s", message, want)
 			}
 		})
+	}
+}
+
+// TestBadSizes loads models whose sizes cannot be divided by each other.
+func TestBadSizes(t *testing.T) {
+	for _, c := range []struct {
+		family, key string
+		value       int64
+		want        string
+	}{
+		{"qwen35-deltanet", "qwen35.ssm.group_count", 0, "ssm.group_count is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.ssm.group_count", 7, "want a multiple of ssm.group_count, which is 7"},
+		{"qwen35-deltanet", "qwen35.ssm.time_step_rank", 0, "ssm.time_step_rank is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.full_attention_interval", 0, "full_attention_interval is 0, want 1 or more"},
+		{"deepseek2-mla", "deepseek2.attention.key_length_mla", 0, "attention.key_length_mla is 0, want 1 or more"},
+	} {
+		it := New(Config{Stdout: io.Discard})
+		defer it.Close()
+		d := draftOf(t, familySpecs(t)[c.family])
+		d.Set(c.key, gguf.Int(gguf.KindU32, c.value))
+		if _, err := openFamily(t, it, d); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s = %d: got %v, want %s", c.key, c.value, err, c.want)
+		}
 	}
 }
 

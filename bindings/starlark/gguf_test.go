@@ -193,6 +193,13 @@ equal([text(names[0]), text("q.gguf")], [text("stories.gguf")] * 2)
 	sameFiles(t, filepath.Join(dir, "whole.gguf"), filepath.Join(dir, "stories.gguf"), true)
 	sameFiles(t, filepath.Join(dir, "whole2.gguf"), filepath.Join(dir, "stories.gguf"), true)
 	refuses(t, it, `open_gguf("p-00002-of-00004.gguf")`, "is part 2 of 4, open the first")
+	if err := os.Remove(filepath.Join(dir, "p-00003-of-00004.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	for _, load := range []string{"open_gguf", "load_model"} {
+		refuses(t, it, load+`("p-00001-of-00004.gguf")`,
+			"p-00003-of-00004.gguf: no such file; it belongs to p-00001-of-00004.gguf")
+	}
 }
 
 // TestGGUFDiskFull lets the disk be full at every point of a write, in one file and in three: the files that were there

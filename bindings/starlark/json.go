@@ -6,6 +6,8 @@ import (
 	"go.starlark.net/lib/json"
 	star "go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/fucina-go/fucina/core"
 )
 
 // jsonModule is Starlark's json, of which encode and decode end when the run has to stop.
@@ -62,6 +64,9 @@ func (it *Interp) encodable(v star.Value, depth int) star.Value {
 		return &encodableList{watched{v.(star.Iterable), it}, depth}
 	case star.IterableMapping:
 		return &encodableDict{v, it, depth}
+	case Tensor:
+		panic(&core.Error{Op: "json.encode", Msg: "got " + v.Shape() + ", which JSON has nothing for",
+			Hint: "its numbers are x.tolist()"})
 	}
 	return v
 }

@@ -246,7 +246,7 @@ func saveNpy(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 		if _, err := w.Write(head); err != nil {
 			return err
 		}
-		return x.(Tensor).WriteElements(w)
+		return x.(Tensor).WriteBlocks(w)
 	})
 }
 
@@ -293,7 +293,7 @@ func saveNpz(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	return star.None, interpOf(t).Save(b.Name(), path, func(w io.Writer) error {
 		z := npy.NewArchive(w)
 		for i, item := range items {
-			err := writeEntry(z, string(item[0].(star.String)), heads[i], item[1].(Tensor).WriteElements)
+			err := writeEntry(z, string(item[0].(star.String)), heads[i], item[1].(Tensor).WriteBlocks)
 			if err != nil {
 				return err
 			}

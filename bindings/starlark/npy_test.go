@@ -66,6 +66,25 @@ equal(load_npz("m.npz", {"w": "row col"})["w"].axes, ("row", "col"))
 	}
 }
 
+// TestPackedNpy saves a weight of a model, whose rows lie in panels.
+func TestPackedNpy(t *testing.T) {
+	it, _ := inFolder(t)
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluate(t, it, `
+quantize_model("`+model+`", "f16.gguf", "f16")
+w = load_model("f16.gguf").weights.layers[0].q
+equal("packed for products" in catch(w.tolist).error, True)
+numbers = w.dequantize().tolist()
+save_npy("w.npy", w)
+equal(load_npy("w.npy", w.axes).tolist(), numbers)
+save_npz("w.npz", {"w": w})
+equal(load_npz("w.npz")["w"].tolist(), numbers)
+`)
+}
+
 // TestNumPyFiles loads what NumPy wrote.
 func TestNumPyFiles(t *testing.T) {
 	it := newTest(Config{Dir: "../../core/npy/testdata"})

@@ -41,10 +41,13 @@ func reason(err error) string {
 
 // cannotOpen makes an openError of what came of opening name, which a script writes as said, if one does. If
 // the file is missing the hint is the name of a file beside it that may have been meant, else where such names
-// begin.
+// begin; of a file that the one said needs, it is that one.
 func (it *Interp) cannotOpen(name, said string, err error, begin string) error {
 	e := &openError{name: filepath.ToSlash(name), cause: err}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && said != "" && !strings.HasSuffix(filepath.ToSlash(said), path.Base(e.name)):
+		e.hint = "it belongs to " + said // a part of it, whose name nobody has spelt
+	case missing:
 		if near := it.nearFile(e.name); near != "" {
 			e.hint = fmt.Sprintf("did you mean %s?", near)
 			if said != "" {

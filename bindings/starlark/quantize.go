@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -105,6 +106,10 @@ func (it *Interp) quantize(j *recipe.Job, source, target, imatrix string) (list 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
+	if it.sameFile(source, target) {
+		return nil, &core.Error{Op: "quantize_model", Msg: fmt.Sprintf("%s and %s are one file, which would be lost",
+			source, target), Hint: "give the target a name of its own"}
+	}
 	defer func() { m.end(time.Now()) }()
 	return list, it.Save("quantize_model", target, func(w io.Writer) error { return draft.Write(w) })
 }
@@ -139,4 +144,21 @@ func overrides(types *star.Dict) (func(string) string, error) {
 		}
 		return ""
 	}, nil
+}
+
+// sameFile reports whether two paths lead to one file of the operating system's.
+func (it *Interp) sameFile(a, b string) bool {
+	var found [2]fs.FileInfo
+	for i, path := range [...]string{a, b} {
+		f, err := it.cfg.Open(it.ResolvePath(path))
+		if err != nil {
+			return false
+		}
+		found[i], err = f.Stat()
+		f.Close()
+		if err != nil {
+			return false
+		}
+	}
+	return os.SameFile(found[0], found[1])
 }

@@ -152,6 +152,7 @@ func TestQuantizeModel(t *testing.T) {
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": 4})`:      "want a pattern and",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"q": "q4_k"})`: "no multiple of the 256",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", types={"(": "q4_0"})`: "types:",
+		`quantize_model(dir + "a.gguf", dir + "./a.gguf", "q8_0")`:                          "are one file",
 		`quantize_model(dir + "stories.gguf", dir + "no/b.gguf", "q8_0")`:                   "cannot save",
 		`quantize_model(dir + "stories.gguf", dir + "b.gguf", "q8_0", imatrix=dir + "text.dat")`: "importance matrix " +
 			dir,

@@ -94,8 +94,8 @@ func (w *weightCopy) tensor(x Tensor) (star.Value, error) {
 	case dtype.F16, dtype.BF16:
 		of = w.env.Cast(of, dtype.F32)
 	default:
-		return nil, fmt.Errorf("no gradient flows into a weight that is %s; "+
-			"write the file in f32 first: quantize_model(path, \"f32.gguf\", \"f32\", again=True)", of.Shape())
+		return nil, fmt.Errorf("no gradient flows into a weight that is %s; load the file it was quantized from",
+			of.Shape())
 	}
 	v := Tensor{w.env.Watch(of)}
 	w.done[x.Tensor] = v

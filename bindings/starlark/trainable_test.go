@@ -56,6 +56,12 @@ equal("".join(list(t.generate("Once", max_tokens=3))) == "", False)
 			t.Errorf("%s: got %v, want %s", src, err, want)
 		}
 	}
+	it.Predeclare("file", star.String(filepath.Join(t.TempDir(), "q.gguf")))
+	evaluate(t, it, `
+quantize_model("`+stories+`", file, "q8_0")
+message = catch(load_model(file).trainable).error
+equal(message.startswith("trainable: no gradient flows into a weight that is q8_0["), True)
+`)
 	v, err := it.Eval(background, "test", "t")
 	if err != nil || !slices.Contains(v.(*Model).AttrNames(), "trainable") {
 		t.Errorf("%v, %v", v, err)

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/fucina-go/fucina/repl"
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // interruptGrace is how long an interrupted script may take to say where it was.
@@ -24,7 +27,7 @@ func (p *program) script() func(context.Context) error {
 	case p.module != "":
 		return p.runModule
 	case p.file != "" && p.file != "-":
-		return func(ctx context.Context) error { return p.interp.RunFile(ctx, p.file) }
+		return p.runFile
 	case p.file == "-", !p.interactive && !isTerminal(os.Stdin):
 		return func(ctx context.Context) error {
 			src, err := io.ReadAll(p.stdin)
@@ -37,9 +40,27 @@ func (p *program) script() func(context.Context) error {
 	return nil
 }
 
+// runFile runs a script. What is no script but might be run otherwise is told how.
+func (p *program) runFile(ctx context.Context) error {
+	if strings.EqualFold(filepath.Ext(p.file), ".gguf") {
+		return fmt.Errorf("%s is a model, not a script; to talk with it: fucina-repl -m chat %[1]s", p.file)
+	}
+	err := p.interp.RunFile(ctx, p.file)
+	if errors.Is(err, fs.ErrNotExist) && aboutModule(p.file) != "" {
+		err = fmt.Errorf("%w; for the module of this name: fucina-repl -m %s", err, p.file)
+	}
+	return err
+}
+
 // runModule runs a module of the standard library, and its main(args) if it has one. One that only defines functions
-// says which.
+// says which. Asked for help, it is not run but says what it is for.
 func (p *program) runModule(ctx context.Context) error {
+	if len(p.args) > 0 && (p.args[0] == "--help" || p.args[0] == "-h") {
+		if about := aboutModule(p.module); about != "" {
+			fmt.Print(about)
+			return nil
+		}
+	}
 	if err := p.interp.RunFile(ctx, "@stdlib//"+p.module+".star"); err != nil {
 		return err
 	}
@@ -60,6 +81,30 @@ func (p *program) runModule(ctx context.Context) error {
 	fmt.Printf("%s does nothing by itself; it defines %s\n", p.module, strings.Join(names, ", "))
 	fmt.Printf("use it in a script: load(\"@stdlib//%s.star\", \"%[1]s\")\n", p.module)
 	return nil
+}
+
+// aboutModule is the text at the beginning of a module of the standard library; "" if there is none of that name.
+func aboutModule(name string) string {
+	src, err := stdlib.FS.ReadFile(name + ".star")
+	if err != nil {
+		return ""
+	}
+	_, about, _ := strings.Cut(string(src), `"""`)
+	about, _, _ = strings.Cut(about, `"""`)
+	return about
+}
+
+// programs is the modules of the standard library that can be run, by their names.
+func programs() string {
+	var names []string
+	files, _ := stdlib.FS.ReadDir(".") // it is in the binary
+	for _, f := range files {
+		src, err := stdlib.FS.ReadFile(f.Name())
+		if err == nil && strings.Contains(string(src), "\ndef main(") {
+			names = append(names, strings.TrimSuffix(f.Name(), ".star"))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // batch runs a script to its end or to Ctrl-C and returns the exit code. A script that finishes a step first has until

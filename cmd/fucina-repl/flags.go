@@ -29,6 +29,9 @@ is -; otherwise starts the interactive prompt. The script sees args.
   --version          print the version
   --help             print this
 
+Modules that are programs: %s.
+fucina-repl -m chat --help explains one.
+
 Exit code: 0 ok, 1 the script failed, 2 wrong flags, 130 interrupted.
 `
 
@@ -71,7 +74,7 @@ func parseFlags(argv []string) (*options, int) {
 	err := fs.Parse(argv[:own])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Print(usage)
+		fmt.Printf(usage, programs())
 		return nil, exitOK
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "fucina-repl: %v\nfor help: fucina-repl --help\n", err)
