@@ -166,6 +166,22 @@ func TestInputEnds(t *testing.T) {
 	}
 }
 
+// TestInputDefers insists that Ctrl-C at a prompt lets a step that is deferred have its line.
+func TestInputDefers(t *testing.T) {
+	presses := 0
+	it := New(Config{ReadLine: func(string) (string, error) {
+		if presses++; presses == 2 {
+			return "two", nil
+		}
+		return "", context.Canceled
+	}})
+	defer it.Close()
+	err := it.RunSource(context.Background(), "t.star", []byte("defer_interrupt(lambda: [input(), input()])"))
+	if !errors.Is(err, context.Canceled) || presses != 3 {
+		t.Errorf("got %v after %d lines", err, presses)
+	}
+}
+
 func TestThreads(t *testing.T) {
 	it := newTest(Config{Threads: 3})
 	defer it.Close()
