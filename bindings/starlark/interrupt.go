@@ -17,10 +17,10 @@ type interrupts struct {
 	catching int  // calls of interruptible in progress
 }
 
-// Interrupt asks the script that is running to stop when it has finished what it began by defer_interrupt, unless it has
-// been asked already, or ends what it has begun by interruptible, after which it goes on; of calls inside one another
-// the innermost is meant. It reports whether there is one. Otherwise nothing happens, and the way to stop the run is its
-// context. It may be called from any goroutine.
+// Interrupt asks the script that is running to stop when it has finished what it began by defer_interrupt, unless it
+// has been asked already, or ends what it has begun by interruptible, after which it goes on; of calls inside one
+// another the innermost is meant. It reports whether there is one. Otherwise nothing happens, and the way to stop the
+// run is its context. It may be called from any goroutine.
 func (it *Interp) Interrupt() bool {
 	i := &it.interrupts
 	i.mu.Lock()
@@ -76,8 +76,8 @@ func deferInterrupt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 // errInner is the cause of a stop that ends no more than a call of interruptible.
 var errInner = errors.New("interrupted")
 
-// callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, None if Ctrl-C ended the call,
-// and interrupted, whether Ctrl-C was pressed during it. The script goes on after it.
+// callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, None if Ctrl-C ended the
+// call, and interrupted, whether Ctrl-C was pressed during it. The script goes on after it.
 func callInterruptible(
 	t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
 ) (v star.Value, err error) {
