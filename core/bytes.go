@@ -132,7 +132,7 @@ func (t *Tensor) Fixed() string {
 // Assign gives t, in place, the elements of v, which has t's dtype, axes and sizes. Unlike the set operation it is not
 // interrupted half-way, records nothing, and changes variables too: it is for state that is put back.
 //
-// Errors: t is shared, or repeats along an axis; v is of another shape.
+// Errors: t is shared, or repeats along an axis; v is of another shape, or in panels.
 func (t *Tensor) Assign(v *Tensor) {
 	t.mustBeThere("assign")
 	v.mustBeThere("assign")
@@ -141,6 +141,8 @@ func (t *Tensor) Assign(v *Tensor) {
 		panic(&Error{Op: "assign", Msg: why, Hint: "change a copy: x.copy()"})
 	case t.Shape() != v.Shape():
 		panic(&Error{Op: "assign", Msg: fmt.Sprintf("x is %s, but the new values are %s", t.Shape(), v.Shape())})
+	case v.panels > 0:
+		panic(&Error{Op: "assign", Msg: "the new values, " + v.Shape() + ", lie in panels", Hint: "v.copy()"})
 	}
 	if t.dense() && v.dense() {
 		copy(t.bytes(), v.bytes())

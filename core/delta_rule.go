@@ -159,7 +159,7 @@ func (a *DeltaRule) Eval(c *Ctx) {
 	for _, part := range a.Parts {
 		most = max(most, part.Rows)
 	}
-	c.Split(len(a.Parts)*heads, max(1, 4*pointGrain/(most*keys*values)), func(lo, hi int) {
+	c.Split(len(a.Parts)*heads, max(1, 4*pointGrain/max(1, most*keys*values)), func(lo, hi int) {
 		room := make([]float32, 2*values)
 		for i := lo; i < hi; i++ {
 			part, head, first := &a.Parts[i/heads], i%heads, 0

@@ -106,7 +106,7 @@ func (p *Plan) alongBlocks(t *Tensor, axes *axis.List) {
 	}
 	end := names[len(names)-1]
 	hint := p.c.param(t) + ".dequantize()"
-	if axes.Len() == 1 && end != axes.At(0) {
+	if axes.Len() == 1 && end != axes.At(0) && t.dtype.Quantized() {
 		hint = fmt.Sprintf("quantize it along %q: %s.dequantize().quantize(%q, %q)", axes.At(0), p.c.param(t),
 			t.dtype.String(), axes.At(0))
 	}

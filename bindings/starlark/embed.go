@@ -103,6 +103,9 @@ func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err 
 		}
 		y.Free()
 	}
+	if it.env.IsShapeOnly() {
+		return make([]float32, len(ids)*width), width, nil
+	}
 	if len(rows) != len(ids)*width {
 		return nil, 0, errors.New("the family's logits does not multiply by its output")
 	}

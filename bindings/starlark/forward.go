@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"fmt"
+	"slices"
 
 	star "go.starlark.net/starlark"
 
@@ -34,8 +35,16 @@ func (m *Model) forward(it *Interp, cache *kv.Cache, ids []int32, all bool) (*co
 
 // forwardAll runs the family's functions on new tokens of several sequences, each of which has a cache of its own that
 // then counts them. The scores are [row, vocab] of all tokens, or of the last one of each sequence, in the order of the
-// feeds. No gradients are recorded. After an error the caches are as they were, as far as they can go back.
+// feeds. No gradients are recorded. After an error the caches are as they were, as far as they can go back; so they are
+// in a shape-only run, whose keys and values have no data.
 func (m *Model) forwardAll(it *Interp, feeds []feed, all bool) (y *core.Tensor, err error) {
+	if it.env.IsShapeOnly() {
+		feeds = slices.Clone(feeds)
+		for i := range feeds {
+			feeds[i].cache = m.newCache(it)
+			defer feeds[i].cache.Free()
+		}
+	}
 	rows := 0
 	for _, f := range feeds {
 		rows += len(f.ids)

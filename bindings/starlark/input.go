@@ -32,21 +32,23 @@ func input(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	if it.cfg.ReadLine == nil {
 		return nil, &core.Error{Op: b.Name(), Msg: "this program gives scripts no lines to read"}
 	}
-	if it.lines.coming == nil {
-		coming := make(chan line, 1)
-		it.lines.coming = coming
-		go func() {
-			text, err := it.cfg.ReadLine(prompt)
-			coming <- line{text, err}
-		}()
-	}
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
+		if it.lines.coming == nil {
+			coming := make(chan line, 1)
+			it.lines.coming = coming
+			go func() {
+				text, err := it.cfg.ReadLine(prompt)
+				coming <- line{text, err}
+			}()
+		}
 		select {
 		case l := <-it.lines.coming:
 			it.lines.coming = nil
-			return it.read(b.Name(), l)
+			if v, err := it.read(b.Name(), l); v != nil || err != nil {
+				return v, err
+			}
 		case <-look.C:
 			if err := it.spend(0); err != nil {
 				return nil, err
@@ -55,7 +57,7 @@ func input(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	}
 }
 
-// read is what a line gives to a script.
+// read is what a line gives to a script: nothing if it was Ctrl-C and a deferred step goes on.
 func (it *Interp) read(op string, l line) (star.Value, error) {
 	switch {
 	case errors.Is(l.err, context.Canceled):

@@ -58,6 +58,45 @@ equal(catch(interruptible, lambda: fail("no")).error, "fail: no")
 	}
 }
 
+// TestInterruptibleDefers insists that Ctrl-C lets a step that is deferred finish, whatever call it is in, and ends no
+// more than that call after it.
+func TestInterruptibleDefers(t *testing.T) {
+	it := newTest(Config{})
+	defer it.Close()
+	press, err := Function("press", func() bool { return it.Interrupt() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("press", press)
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+said = []
+
+def step():
+    said.append(interrupted())
+    equal(press(), True)
+    said.append(interrupted())
+
+def both():
+    defer_interrupt(step)
+    said.append("too far")
+
+def outer():
+    equal(interruptible(both), struct(value=None, interrupted=True))
+    said.append(interrupted())
+    return 5
+
+equal(interruptible(both).interrupted, True)
+equal(said, [False, True])
+equal(defer_interrupt(outer), 5)
+equal(said, [False, True, False, True, False])
+equal(press(), False)
+equal(interruptible(lambda: defer_interrupt(lambda: [press(), press(), said.append("too far")])).interrupted, True)
+equal(said[-1], False)
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInterruptibleEnds insists that a context ends all of a run.
 func TestInterruptibleEnds(t *testing.T) {
 	it := New(Config{})
@@ -124,6 +163,22 @@ func TestInputEnds(t *testing.T) {
 	defer it.Close()
 	if err := it.RunSource(context.Background(), "t.star", []byte("input()")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestInputDefers insists that Ctrl-C at a prompt lets a step that is deferred have its line.
+func TestInputDefers(t *testing.T) {
+	presses := 0
+	it := New(Config{ReadLine: func(string) (string, error) {
+		if presses++; presses == 2 {
+			return "two", nil
+		}
+		return "", context.Canceled
+	}})
+	defer it.Close()
+	err := it.RunSource(context.Background(), "t.star", []byte("defer_interrupt(lambda: [input(), input()])"))
+	if !errors.Is(err, context.Canceled) || presses != 3 {
+		t.Errorf("got %v after %d lines", err, presses)
 	}
 }
 

@@ -12,35 +12,39 @@ import (
 // interrupts is what a script that finishes a step before it stops, and Ctrl-C, agree on.
 type interrupts struct {
 	mu       sync.Mutex
-	deferred int  // calls of defer_interrupt in progress
+	deferred int  // calls of defer_interrupt in progress, inside of the innermost of interruptible
 	asked    bool // an interrupt came during them
 	catching int  // calls of interruptible in progress
 }
 
-// Interrupt ends what the script that is running has begun by interruptible, after which the script goes on, or asks it
-// to stop when it has finished what it began, and reports whether it will: a script that said so by defer_interrupt and
-// has not been asked yet. Otherwise nothing happens, and the way to stop the run is its context. It may be called from
-// any goroutine.
+// Interrupt asks the script that is running to stop when it has finished what it began by defer_interrupt, unless it
+// has been asked already, or ends what it has begun by interruptible, after which it goes on; of calls inside one
+// another the innermost is meant. It reports whether there is one. Otherwise nothing happens, and the way to stop the
+// run is its context. It may be called from any goroutine.
 func (it *Interp) Interrupt() bool {
 	i := &it.interrupts
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.catching > 0 {
+	switch {
+	case i.deferred > 0 && !i.asked:
+		i.asked = true
+	case i.catching > 0:
 		it.halt(&stop{msg: "interrupted", cause: errInner})
+		if why := it.stopped.Load(); why == nil || why.cause != errInner {
+			return true // the run has to end for another reason, which goes on to stop what it began
+		}
 		for _, hook := range it.onCancel {
 			hook.stop()
 		}
-		return true
-	}
-	if i.deferred == 0 || i.asked {
+	default:
 		return false
 	}
-	i.asked = true
 	return true
 }
 
 // deferInterrupt is defer_interrupt(fn, *args, **kwargs): fn's value, after a call during which Ctrl-C only makes
-// interrupted() true; the run ends after it. Ctrl-C a second time ends it at once.
+// interrupted() true; the run, or the call of interruptible in which this is, ends after it. Ctrl-C a second time ends
+// it at once.
 func deferInterrupt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	if len(args) == 0 {
 		return nil, errNoFunction(b.Name())
@@ -58,7 +62,11 @@ func deferInterrupt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		}
 		i.asked = false
 		if err == nil {
-			it.halt(&stop{msg: "interrupted", cause: context.Canceled})
+			why := &stop{msg: "interrupted", cause: context.Canceled}
+			if i.catching > 0 {
+				why.cause = errInner
+			}
+			it.halt(why)
 			v, err = nil, it.stopped.Load()
 		}
 	}()
@@ -68,8 +76,8 @@ func deferInterrupt(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 // errInner is the cause of a stop that ends no more than a call of interruptible.
 var errInner = errors.New("interrupted")
 
-// callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, and interrupted, whether
-// Ctrl-C ended the call, which then has no value. The script goes on after it.
+// callInterruptible is interruptible(fn, *args, **kwargs): a struct of value, that of fn, None if Ctrl-C ended the
+// call, and interrupted, whether Ctrl-C was pressed during it. The script goes on after it.
 func callInterruptible(
 	t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple,
 ) (v star.Value, err error) {
@@ -79,10 +87,19 @@ func callInterruptible(
 	it := interpOf(t)
 	i := &it.interrupts
 	i.mu.Lock()
-	i.catching++
+	deferred, asked := i.deferred, i.asked
+	i.catching, i.deferred, i.asked = i.catching+1, 0, false
 	i.mu.Unlock()
-	v, err = it.call(t, args[0], args[1:], kwargs)
-	was := it.ended(t)
+	was := false
+	func() {
+		defer func() { // also when it panics
+			was = it.ended(t)
+			i.mu.Lock()
+			i.deferred, i.asked = deferred, asked
+			i.mu.Unlock()
+		}()
+		v, err = it.call(t, args[0], args[1:], kwargs)
+	}()
 	if err != nil && !was {
 		return nil, err
 	}

@@ -169,8 +169,12 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		return nil, err
 	}
 	it, m := interpOf(t), b.Receiver().(*Model)
-	if m.print == nil {
+	switch {
+	case m.print == nil:
 		return nil, &core.Error{Op: b.Name(), Msg: "the weights of this model change, those of a saved cache did not"}
+	case it.env.IsShapeOnly():
+		return nil, &core.Error{Op: b.Name(), Msg: "a shape-only run reads no cache",
+			Hint: "check(fn) computes nothing, so call fn itself: fn()"}
 	}
 	f, err := it.openTensors(b.Name(), path)
 	if err != nil {

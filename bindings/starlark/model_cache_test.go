@@ -294,3 +294,25 @@ if "want f32, f16 or q8_0" not in catch(load_model, path, cache="q4_0").error:
 		t.Errorf("bytes: %v", bytes)
 	}
 }
+
+// A shape-only run has the shapes of a real one, and leaves caches as they are.
+func TestModelCacheCheck(t *testing.T) {
+	for _, family := range []string{"qwen3-qknorm", "qwen35-deltanet"} {
+		runWithModel(t, family, sameHelpers+`
+a, b = m.cache(), m.cache()
+m.forward(a, ids[:70])
+shape = check(lambda: m.forward([(a, ids[70:]), (b, ids)], all=True)).shape
+if shape != {"row": 130, "vocab": m.vocab} or a.tokens != ids[:70] or len(b) != 0:
+    fail(shape, a, b)
+refused("no data in a shape-only run", check, lambda: list(m.generate(ids[:71], cache=a)))
+if len(a) > 70:
+    fail(a)
+same(m.forward(a, ids[len(a):80]), whole.slice(row=(79, 80)))
+same(m.forward(b, ids[:10]), whole.slice(row=(9, 10)))
+if check(lambda: m.embed(ids)).shape != m.embed(ids).shape:
+    fail("embed")
+a.save(folder + "/a.safetensors")
+refused("a shape-only run reads no cache", check, lambda: m.load_cache(folder + "/a.safetensors"))
+`)
+	}
+}

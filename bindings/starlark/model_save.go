@@ -63,7 +63,8 @@ func (*memoryFile) IsDir() bool                  { return false }
 func (*memoryFile) Sys() any                     { return nil }
 
 // modelSave is m.save(path): the model as a GGUF file: that from which it came, with the weights as they are now, of
-// the types that they have there. quantize_model makes other types of it.
+// the types that they have there. It is an error if the family keeps weights that it made of those. quantize_model
+// makes other types of it.
 func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
@@ -73,6 +74,11 @@ func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	it, m := interpOf(t), b.Receiver().(*Model)
 	variables := map[string]*core.Tensor{}
 	for x, name := range m.names {
+		if name == "" {
+			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("the family made a weight, %s, of what is in %s, "+
+				"and what is to be saved does not follow from it", x.Shape(), m.name),
+				Hint: "let load_weights return tensors as g.tensor gives them, and compute with them in layer"}
+		}
 		variables[name] = x
 	}
 	draft := m.file.Draft()

@@ -103,3 +103,26 @@ func TestNewModelBudget(t *testing.T) {
 	refuses(t, it, `new_model({"w{}".format(i): lambda: zeros(a=1 << 16) for i in range(8)}, {})`,
 		"out of tensor memory")
 }
+
+// What a family made of its tensors cannot be saved as them once it is a variable.
+func TestSaveOfMadeWeights(t *testing.T) {
+	runWithModel(t, "qwen3-qknorm", sameHelpers+`
+save_text(folder + "/mine.star", """
+load("@models//qwen3.star", base="load_weights", e="embed", l="layer", s="logits")
+
+def load_weights(g):
+    w = base(g)
+    return struct(**({n: getattr(w, n) for n in dir(w)} | {"norm": w.norm * 2.0}))
+
+embed, layer, logits = e, l, s
+""")
+mine = load_model(path, family=folder + "/mine.star")
+same(mine.logits(ids), whole.mul(2.0))
+refused("save: the family made a weight, f32[embed=64], of what is in ", mine.trainable().save, folder + "/x.gguf")
+mine.save(folder + "/same.gguf")
+if read_bytes(folder + "/same.gguf") != read_bytes(path):
+    fail("the model was changed")
+m.trainable().save(folder + "/y.gguf")
+same(load_model(folder + "/y.gguf").logits(ids), whole)
+`)
+}

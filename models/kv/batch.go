@@ -21,6 +21,9 @@ type Part struct {
 // elements of each key are its value, so that only keys are stored: latent attention (DeepSeek-V2). Misuse panics with
 // a *core.Error.
 func (b Batch) Attend(i int, a core.PagedAttention) *core.Tensor {
+	if !a.K.Axes().Has("kv_head") || !a.K.Axes().Has("head_dim") {
+		return core.AttendPaged(a) // which says what k lacks, before there are pages of no size
+	}
 	value := 0
 	if a.V != nil {
 		value = a.V.Size("head_dim")

@@ -111,8 +111,9 @@ func stored(t *core.Tensor) ([]int, dtype.Type) {
 }
 
 // Read makes a cache of a file that Write wrote for the same model, of so many layers, and returns it and the tokens
-// that its positions hold. Errors: another file, another model's, one that was damaged.
-func Read(env *core.Env, f *safetensors.File, model string, layers int) (_ *Cache, tokens []int32, err error) {
+// that its positions hold. It panics with a *core.Error when the budget does not allow it. Errors: another file,
+// another model's, one that was damaged.
+func Read(env *core.Env, f *safetensors.File, model string, layers int) (*Cache, []int32, error) {
 	var a about
 	known := false
 	for key, value := range f.Metadata() {
@@ -134,8 +135,9 @@ func Read(env *core.Env, f *safetensors.File, model string, layers int) (_ *Cach
 	made.DType = dt
 	s := env.Open()
 	defer s.Close()
+	done := false
 	defer func() {
-		if err != nil {
+		if !done { // also when the budget does not allow it
 			made.Free()
 		}
 	}()
@@ -151,6 +153,7 @@ func Read(env *core.Env, f *safetensors.File, model string, layers int) (_ *Cach
 	if made.length = a.Len; recurrent {
 		made.mark()
 	}
+	done = true
 	return made, a.Tokens, nil
 }
 

@@ -60,6 +60,34 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// A cache that the budget has no room for leaves nothing behind.
+func TestFileOverBudget(t *testing.T) {
+	env := core.NewEnv(0, 0)
+	c := New(env, 2)
+	for range 300 {
+		pass(c, 0.5)
+	}
+	var file bytes.Buffer
+	if err := c.Write(&file, "model", make([]int32, 300)); err != nil {
+		t.Fatal(err)
+	}
+	whole := c.Bytes()
+	for part := range int64(8) {
+		env := core.NewEnv(whole*(part+1)/10, 1)
+		err := func() (err error) {
+			defer core.Recover(&err)
+			_, _, err = readBytes(env, file.Bytes())
+			return err
+		}()
+		if err == nil {
+			t.Fatalf("a budget of %d bytes was enough for %d", whole*(part+1)/10, whole)
+		}
+		if n := env.Memory().InUse; n != 0 {
+			t.Errorf("%d bytes are in use after: %v", n, err)
+		}
+	}
+}
+
 // Whatever is in a file, reading it and using what was read gives an error or works.
 func FuzzRead(f *testing.F) {
 	env := core.NewEnv(1<<24, 1)

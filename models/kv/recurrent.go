@@ -182,12 +182,25 @@ func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 // q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads, value]. Heads are one
 // axis or several, of which q and k have some. Misuse panics with a *core.Error.
 func (b Batch) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor {
-	a := core.DeltaRule{Q: q, K: k, V: v, Decay: decay, Beta: beta, Parts: make([]core.DeltaRows, len(b))}
+	a := core.DeltaRule{Q: q, K: k, V: v, Decay: decay, Beta: beta}
+	if !k.Axes().Has("key") || !v.Axes().Has("value") {
+		return core.ApplyDeltaRule(a) // which says what they lack, before there are states of no size
+	}
+	a.Parts = make([]core.DeltaRows, len(b))
+	done := false
+	defer func() {
+		for j := range a.Parts {
+			if to := a.Parts[j].To; to != nil && !done {
+				to.Free()
+			}
+		}
+	}()
 	for j, part := range b {
 		l := part.Cache.layer("delta_rule", i)
 		a.Parts[j] = core.DeltaRows{Rows: part.Rows, From: l.state.known(), To: core.DeltaState(part.Cache.env, k, v)}
 	}
 	y := core.ApplyDeltaRule(a)
+	done = true
 	for j, part := range b {
 		part.Cache.layers[i].state.keep(a.Parts[j].To)
 	}

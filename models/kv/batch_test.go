@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fucina-go/fucina/core"
+)
+
+// TestBatchMisuse insists that what does not fit is an error that says so, changes nothing and leaves no memory.
+func TestBatchMisuse(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	zeros := func(names string, sizes ...int) *core.Tensor {
+		n := 1
+		for _, size := range sizes {
+			n *= size
+		}
+		return floats(env, names, sizes, make([]float64, n)...)
+	}
+	attend := func(rows int, k *core.Tensor) func(Batch) {
+		return func(b Batch) {
+			b[0].Rows = rows
+			b.Attend(0, core.PagedAttention{Q: zeros("row head head_dim", 2, 2, 32), K: k, V: k})
+		}
+	}
+	delta := func(rows int, k, v *core.Tensor) func(Batch) {
+		return func(b Batch) {
+			b[0].Rows = rows
+			b.DeltaRule(0, k, k, v, zeros("row head", 2, 2), zeros("row head", 2, 2))
+		}
+	}
+	for _, c := range []struct {
+		name string
+		run  func(b Batch)
+		want string // "" for none
+	}{
+		{"rows", attend(3, zeros("row kv_head head_dim", 2, 2, 32)), "the batch has 3"},
+		{"heads", attend(2, zeros("row heads head_dim", 2, 2, 32)), `attend: no axis "kv_head" in k`},
+		{"width", attend(2, zeros("row kv_head width", 2, 2, 32)), `attend: "head_dim" is not in k`},
+		{"rows of a state", delta(3, zeros("row head key", 2, 2, 32), zeros("row head value", 2, 2, 32)),
+			"the batch has 3"},
+		{"keys", delta(2, zeros("row head dim", 2, 2, 32), zeros("row head value", 2, 2, 32)), `no axis "key" in q`},
+		{"values", delta(2, zeros("row head key", 2, 2, 32), zeros("row head dim", 2, 2, 32)), `no axis "value" in v`},
+		{"no keys", delta(2, zeros("row head key", 2, 2, 0), zeros("row head value", 2, 2, 32)), ""},
+	} {
+		used := env.Memory().InUse
+		cache := New(env, 1)
+		s := env.Open()
+		err := func() (err error) {
+			defer core.Recover(&err)
+			c.run(Batch{{Cache: cache}})
+			return nil
+		}()
+		s.Close()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.name, err, c.want)
+		}
+		if n := cache.Len(); n != 0 {
+			t.Errorf("%s: %d positions count", c.name, n)
+		}
+		cache.Free()
+		if n := env.Memory().InUse; n != used {
+			t.Errorf("%s: %d bytes are in use, %d were before", c.name, n, used)
+		}
+	}
+}
