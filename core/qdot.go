@@ -125,7 +125,11 @@ func (p *blockProduct) integers() {
 	units := quarter + panels - streams*quarter
 	p.c.Split(batches*units, max(1, vecWork/(streams*qdot.Rows*p.k)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			if u := i % units; u < quarter {
+			u := i % units
+			if half := units / 2; u >= half { // a worker that takes what is last reads on, too, and not back
+				u = units - 1 - (u - half)
+			}
+			if u < quarter {
 				p.vec(i/units, u*qdot.Rows, quarter*qdot.Rows, streams)
 			} else {
 				p.vec(i/units, (u-quarter+streams*quarter)*qdot.Rows, 0, 1)
@@ -228,10 +232,13 @@ func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 // quantizedRows is up to how many rows of a quantized operand a worker decodes at once.
 const quantizedRows = 16
 
+// quantizedWork is up to how many of its elements, if more than a row.
+const quantizedWork = 1 << 18
+
 // floats computes the products with the decoded w: a few of its rows at a time are multiplied by all rows of a.
 func (p *blockProduct) floats(a []float32) {
 	m, n, k := p.m, p.n, p.k
-	rows := max(1, min(quantizedRows, tileWork/max(1, m*k)))
+	rows := max(1, min(quantizedRows, quantizedWork/max(1, k)))
 	across := ceilDiv(n, rows)
 	p.c.Split(len(p.y)/(m*n)*across, max(1, tileWork/max(1, m*k*rows)), func(lo, hi int) {
 		panel, buf := takePanel(rows*k), takeBytes(p.f.Size(p.w.panels))
@@ -244,7 +251,10 @@ func (p *blockProduct) floats(a []float32) {
 				at := p.rowAt(batch*n + j + r)
 				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(*buf, p.f, at/max(1, k), k))
 			}
-			gemm.NT(p.y[batch*m*n+j:], a[batch*m*k:], *panel, m, count, k, k, k, n)
+			for r := 0; r < m; r += tileRows {
+				p.c.Pause()
+				gemm.NT(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], *panel, min(tileRows, m-r), count, k, k, k, n)
+			}
 		}
 	})
 }

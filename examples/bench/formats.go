@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fucina-go/fucina/core"
@@ -25,10 +26,9 @@ const side = 4096
 // peers are commands that take "prepare q4_0 240", answered by a line ("none": they have no such format), and "run 3",
 // answered by the seconds of three products; they get the number of threads as an argument.
 func formats(ctx context.Context, threads, rounds int, peers []string, only []string) error {
-	read := slices.Max(tries(few, func() float64 { return together(threads, readRate) }))
+	read := reader(threads)
 	dots := slices.Max(tries(few, func() float64 { return together(threads, dotRate) }))
-	fmt.Printf("%d thread(s), tier %s: four-stream read %.1f GB/s, 8-bit multiply-adds %.0f GOP/s\n", threads,
-		cpu.Current(), read/1e9, dots/1e9)
+	fmt.Printf("%d thread(s), tier %s: 8-bit multiply-adds %.0f GOP/s\n", threads, cpu.Current(), dots/1e9)
 	var others []*peer
 	for _, name := range peers {
 		p, err := startPeer(exec.CommandContext(ctx, name, fmt.Sprint(threads)), fmt.Sprint(threads))
@@ -41,7 +41,7 @@ func formats(ctx context.Context, threads, rounds int, peers []string, only []st
 	}
 	env := core.NewEnv(0, threads)
 	defer env.Close()
-	fmt.Println("\n| format, rows | µs | GB/s or GOP/s | of the peak | peers, µs | peers : Fucina |")
+	fmt.Println("\n| format, rows | µs | GB/s or GOP/s | of the read or multiply-adds | peers, µs | peers : Fucina |")
 	fmt.Println("|---|---|---|---|---|---|")
 	for _, f := range quant.Formats() {
 		for _, rows := range []int{1, 240} {
@@ -58,7 +58,8 @@ func formats(ctx context.Context, threads, rounds int, peers []string, only []st
 }
 
 // formatLine prints a line of the table.
-func formatLine(env *core.Env, f *quant.Format, rows, rounds int, peers []*peer, read, dots float64) error {
+func formatLine(env *core.Env, f *quant.Format, rows, rounds int, peers []*peer, read func(n int) (float64, error),
+	dots float64) error {
 	bytes := f.Size(side * side)
 	count := 2
 	if rows == 1 {
@@ -77,7 +78,7 @@ func formatLine(env *core.Env, f *quant.Format, rows, rounds int, peers []*peer,
 			next++
 		}
 		return time.Since(begin).Seconds(), nil
-	}}
+	}, read}
 	has := make([]bool, len(peers))
 	for i, p := range peers {
 		answer, err := p.line(fmt.Sprintf("prepare %s %d", f.Name, rows))
@@ -96,18 +97,19 @@ func formatLine(env *core.Env, f *quant.Format, rows, rounds int, peers []*peer,
 		return err
 	}
 	t := median(times[0])
-	rate, peak := float64(bytes)/t, read
+	rate, peak := float64(bytes)/t, readBytesOnce/median(times[1])
 	if rows > 1 {
 		rate, peak = 2*side*side*float64(rows)/t, dots
 	}
+	times = times[2:]
 	var theirs, ratios []string
 	for i := range peers {
 		if !has[i] {
 			theirs, ratios = append(theirs, "–"), append(ratios, "–")
 			continue
 		}
-		times = times[1:]
 		s := median(times[0])
+		times = times[1:]
 		theirs = append(theirs, fmt.Sprintf("%.0f", 1e6*s))
 		ratios = append(ratios, fmt.Sprintf("%.2f", s/t))
 	}
@@ -118,6 +120,29 @@ func formatLine(env *core.Env, f *quant.Format, rows, rounds int, peers []*peer,
 	}
 	x.Free()
 	return nil
+}
+
+// readBytesOnce is the bytes that a reader reads at once.
+const readBytesOnce = 256 << 20
+
+// reader reads so many bytes so often, in four streams a thread, and returns the seconds.
+func reader(threads int) func(n int) (float64, error) {
+	words := make([]uint64, readBytesOnce/8)
+	for i := 0; i < len(words); i += 512 {
+		words[i] = uint64(i) // give every page memory
+	}
+	part := len(words) / threads
+	return func(n int) (float64, error) {
+		begin := time.Now()
+		for range n {
+			var wg sync.WaitGroup
+			for i := range threads {
+				wg.Go(func() { addUp(words[i*part : (i+1)*part]) })
+			}
+			wg.Wait()
+		}
+		return time.Since(begin).Seconds(), nil
+	}
 }
 
 // randomWeights is a matrix in panels whose rows are 64 random ones again and again: some formats take long to encode.

@@ -64,16 +64,22 @@ func fmaRate() float64 {
 	return float64(n) / time.Since(begin).Seconds()
 }
 
-// readRate is bytes a second of adding up 128 MiB that lie in memory, four distant words at a time.
+// readRate is bytes a second of adding up 128 MiB that lie in memory.
 func readRate() float64 {
-	const words = 16 << 20
-	x := make([]uint64, words)
-	for i := 0; i < words; i += 512 {
+	x := make([]uint64, 16<<20)
+	for i := 0; i < len(x); i += 512 {
 		x[i] = uint64(i) // give every page memory
 	}
-	a, b, c, d := x[:words/4], x[words/4:words/2], x[words/2:3*words/4], x[3*words/4:]
-	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 	begin := time.Now()
+	addUp(x)
+	return 8 * float64(len(x)) / time.Since(begin).Seconds()
+}
+
+// addUp reads all of x, four distant words at a time.
+func addUp(x []uint64) {
+	n := len(x) / 4
+	a, b, c, d := x[:n], x[n:2*n], x[2*n:3*n], x[3*n:]
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 	var s, t, u, v uint64
 	for i := 0; i+1 < len(a); i += 2 {
 		s += a[i] + a[i+1]
@@ -81,11 +87,9 @@ func readRate() float64 {
 		u += c[i] + c[i+1]
 		v += d[i] + d[i+1]
 	}
-	seconds := time.Since(begin).Seconds()
 	if s+t+u+v == 1 {
 		sink = s
 	}
-	return 8 * words / seconds
 }
 
 // products prints what share of flops and of read the products of matrices take on n cores: blocks of a large one,
