@@ -329,11 +329,7 @@ func TestQuantizedMisuse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := func() (err error) {
-				defer Recover(&err)
-				tt.run()
-				return nil
-			}()
+			err := failed(tt.run)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
 			}
