@@ -58,9 +58,10 @@ func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
 // on.
 func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from int) float32 {
 	sum := int32(0)
-	for j, v := range q {
-		j += from
-		sum += int32(v) * int32(int8(x[j/4]>>(j%4*8)))
+	for j := 0; j < len(q); j += 4 {
+		v, a := (*[4]int8)(q[j:]), x[(from+j)/4]
+		sum += int32(v[0])*int32(int8(a)) + int32(v[1])*int32(int8(a>>8)) + int32(v[2])*int32(int8(a>>16)) +
+			int32(v[3])*int32(int8(a>>24))
 	}
 	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
 	if offset {
@@ -115,27 +116,26 @@ func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows
 		return
 	}
 	n := k / f.each * Rows
-	q := make([]int8, f.each)
+	var q [Group]int8
 	for j := range cols {
 		p, r := j/Rows, j%Rows
-		for i := range rows {
-			y := float32(0)
-			if add {
-				y = c[i*ldc+j]
+		for i := 0; i < rows && !add; i++ {
+			c[i*ldc+j] = 0
+		}
+		for from := 0; from < k; from += f.each {
+			for l := 0; l < f.each; l += 4 {
+				b := (*[4]byte)(form.Bytes[p*k*Rows+(from+l)/4*64+r*4:])
+				q[l], q[l+1], q[l+2], q[l+3] = int8(b[0]-128), int8(b[1]-128), int8(b[2]-128), int8(b[3]-128)
 			}
-			for from := 0; from < k; from += f.each {
-				for l := range q {
-					at := from + l
-					q[l] = int8(form.Bytes[p*k*Rows+at/4*64+r*4+at%4] - 128)
-				}
-				at := p*n + from/f.each*Rows + r
-				m := float32(0)
-				if f.offset {
-					m = form.M[at]
-				}
-				y = addProduct(y, q, form.S[at], m, f.offset, x[i*stride+from/Group*Record:], from%Group)
+			at := p*n + from/f.each*Rows + r
+			s, m := form.S[at], float32(0)
+			if f.offset {
+				m = form.M[at]
 			}
-			c[i*ldc+j] = y
+			for i := range rows {
+				group := x[i*stride+from/Group*Record:]
+				c[i*ldc+j] = addProduct(c[i*ldc+j], q[:f.each], s, m, f.offset, group, from%Group)
+			}
 		}
 	}
 }
