@@ -74,7 +74,7 @@ func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
 	f := formatOf(w.dtype)
 	n := out.Len() / len(places)
 	if n%f.Block != 0 {
-		c.Fail("a row of "+c.Describe(w)+" is "+wholeBlocks(n, f), c.c.param(w)+".dequantize()")
+		c.Fail("a row of "+c.Describe(w)+" is "+noBlocks(n, f), c.c.param(w)+".dequantize()")
 	}
 	k := n
 	if w.panels > 0 && n%w.panels == 0 {
@@ -92,8 +92,8 @@ func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
 	})
 }
 
-// wholeBlocks says that n elements are no whole number of blocks.
-func wholeBlocks(n int, f *quant.Format) string {
+// noBlocks says that n elements are no whole number of blocks.
+func noBlocks(n int, f *quant.Format) string {
 	return fmt.Sprintf("%d elements together, no multiple of the %d of a %s block", n, f.Block, f.Name)
 }
 

@@ -34,7 +34,7 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	if f == nil {
 		panic(&Error{Op: "pack", Msg: fmt.Sprintf("x is %s, want quantized numbers, f16 or bf16", x.Shape())})
 	}
-	if x.panels > 0 || x.Len() == 0 || f.Block > 1 && qdot.ByName(f.Name) == nil {
+	if x.panels > 0 || x.Len() == 0 || f.Block > 1 && f.Integers == nil {
 		return x
 	}
 	if row <= 0 || row%f.Block != 0 || x.Len()%row != 0 || !x.dense() {
@@ -53,7 +53,7 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 			if f.Block == 1 {
 				gemm.PackHalf(words(panel), words(src), n, row, row)
 			} else {
-				qdot.ByName(f.Name).Pack(panel, src, n, row, stride)
+				f.Integers.Pack(panel, src, n, row, stride)
 			}
 		}
 	})
@@ -74,13 +74,20 @@ func words(b []byte) []uint16 {
 
 // formatOf is the format of a dtype that weights can be stored in: blocks or 16 bits; nil for any other.
 func formatOf(dt dtype.Type) *quant.Format {
-	if dt == dtype.F16 || dt == dtype.BF16 {
-		f, _ := quant.ByName(dt.String())
-		return f
+	switch dt {
+	case dtype.F16:
+		return f16Format
+	case dtype.BF16:
+		return bf16Format
 	}
 	f, _ := quant.Of(dt)
 	return f
 }
+
+var (
+	f16Format, _  = quant.ByName("f16")
+	bf16Format, _ = quant.ByName("bf16")
+)
 
 // panelSize is the bytes of a panel of rows of k elements.
 func panelSize(f *quant.Format, k int) int { return f.Size(k) * qdot.Rows }
@@ -110,7 +117,7 @@ func (t *Tensor) rowBytes(buf []byte, f *quant.Format, r, k int) []byte {
 			to[i] = from[i*qdot.Rows+lane]
 		}
 	} else {
-		qdot.ByName(f.Name).Row(buf, panel, lane, t.panels)
+		f.Integers.Row(buf, panel, lane, t.panels)
 	}
 	return buf[f.Size(r%per*k):f.Size((r%per+1)*k)]
 }
@@ -146,36 +153,4 @@ func decodeInto(f *quant.Format, y []float32, b []byte) {
 	if err := f.Decode(y, b); err != nil {
 		panic("core: " + err.Error())
 	}
-}
-
-// halfWork is how many multiplications of a few rows a worker does at once at least.
-const halfWork = 1 << 18
-
-// contractHalf computes out = x·w where the axes summed are the last of w, which has 16 bits and lies in panels.
-func (c *Ctx) contractHalf(p *blockProduct, a []float32) {
-	kind := gemm.F16
-	if p.w.dtype == dtype.BF16 {
-		kind = gemm.BF16
-	}
-	m, n, k := p.m, p.n, p.k
-	batches := len(p.y) / (m * n)
-	packed := words(p.w.bytes())
-	work := tileWork
-	if m <= fewRows {
-		work = halfWork
-	}
-	const wide = 4 * gemm.Width
-	cols := min(ceilDiv(n, wide), max(1, work/(m*k*wide))) * wide
-	across := ceilDiv(n, cols)
-	c.Split(batches*across, 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			batch, j := i/across, i%across*cols
-			first := p.rowAt(batch*n+j) / k
-			for r := 0; r < m; r += tileRows {
-				c.Pause()
-				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
-					min(cols, n-j), k, k, n, false)
-			}
-		}
-	})
 }

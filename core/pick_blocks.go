@@ -1,8 +1,6 @@
 package core
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // wholeBlocks insists that a place of the axis is not inside the blocks of a quantized x, and that the index, if there
 // is one, does not go over other axes of x: then what is taken are runs of blocks.

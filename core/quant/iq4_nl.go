@@ -1,18 +1,12 @@
 package quant
 
+import "github.com/fucina-go/fucina/kernels/qdot"
+
 // iq4_nl is 32 weights v · d, v being one of 16 values that lie closer near zero.
 //
 //	f16 d; 16 bytes: weights 0 … 15 low, 16 … 31 high
 var iq4_nl = Format{
-	Name: "iq4_nl", ID: 20, Block: 32, Bytes: 18, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		var q [32]uint8
-		nibbles(q[:], b[2:])
-		for j, v := range q {
-			y[j] = d * float32(curve[v])
-		}
-	},
+	Name: "iq4_nl", ID: 20, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		d := fitCurve(x, w, squares(x)*(2.0/32))
 		putHalf(b, d)
@@ -26,7 +20,7 @@ var iq4_nl = Format{
 }
 
 // curve is the values of iq4_nl and iq4_xs.
-var curve = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+var curve = &qdot.Curve
 
 // onCurve returns the place in curve of the value nearest to v, the higher of two as near.
 func onCurve(v float32) uint8 {

@@ -7,19 +7,7 @@ import "encoding/binary"
 //	f16 d; u16: the upper two bits of the scales, the first lowest; 4 bytes: the lower four, the first low;
 //	8 × 16 bytes: 16 weights low, 16 high
 var iq4_xs = Format{
-	Name: "iq4_xs", ID: 23, Block: 256, Bytes: 136, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, high := half(b), binary.LittleEndian.Uint16(b[2:])
-		var q [32]uint8
-		for g := range 8 {
-			s := int(b[4+g/2]>>(g%2*4)&15) | int(high>>(2*g)&3)<<4
-			scale := d * float32(s-32)
-			nibbles(q[:], b[8+16*g:])
-			for j, v := range q {
-				y[32*g+j] = scale * float32(curve[v])
-			}
-		}
-	},
+	Name: "iq4_xs", ID: 23, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := squares(x) * (2.0 / 256)

@@ -1,6 +1,10 @@
 package quant
 
-import "math"
+import (
+	"math"
+
+	"github.com/fucina-go/fucina/kernels/qdot"
+)
 
 // mxfp4 is 32 weights v · 2ᵉ⁻¹²⁷ with v of E2M1: 0, ½, 1, 1½, 2, 3, 4, 6 and the same below 0.
 //
@@ -9,15 +13,7 @@ import "math"
 // e is two less than the exponent of the greatest magnitude; below 2⁻¹²⁵ it is 0. Each weight becomes the nearest
 // value, the first of two as near. Source: OCP Microscaling Formats (MX) v1.0.
 var mxfp4 = Format{
-	Name: "mxfp4", ID: 39, Block: 32, Bytes: 17,
-	decode: func(y []float32, b []byte) {
-		d := e8m0(b[0])
-		var q [32]uint8
-		nibbles(q[:], b[1:])
-		for j, v := range q {
-			y[j] = float32(e2m1[v]) * d
-		}
-	},
+	Name: "mxfp4", ID: 39,
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		b[0] = 0
 		if top := abs(peak(x)); top > 0 {
@@ -34,7 +30,7 @@ var mxfp4 = Format{
 }
 
 // e2m1 is twice the values of E2M1.
-var e2m1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+var e2m1 = &qdot.E2M1
 
 // e8m0 returns half of 2ᵉ⁻¹²⁷, for which e2m1 is doubled.
 func e8m0(e byte) float32 { return float32(math.Ldexp(1, int(e)-128)) }

@@ -28,12 +28,3 @@ func packFifth(high, low []byte, q []uint8) {
 	}
 	binary.LittleEndian.PutUint32(high, bits)
 }
-
-// fifths undoes packFifth.
-func fifths(q []uint8, high, low []byte) {
-	nibbles(q, low)
-	bits := binary.LittleEndian.Uint32(high)
-	for j := range q[:32] {
-		q[j] |= uint8(bits>>j&1) << 4
-	}
-}

@@ -6,13 +6,7 @@ package quant
 //
 // d is the greatest magnitude, so that of the values -d, 0, d, 2d the last is for files made otherwise.
 var q2_0 = Format{
-	Name: "q2_0", ID: 42, Block: 64, Bytes: 18, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		for j := range y {
-			y[j] = float32(int(b[2+j/4]>>(j%4*2)&3)-1) * d
-		}
-	},
+	Name: "q2_0", ID: 42, scales: []int{0},
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		clear(b)
 		d := abs(peak(x))

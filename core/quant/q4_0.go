@@ -6,15 +6,7 @@ package quant
 //
 // The weight of the greatest magnitude becomes -8; with importance the scale is searched for.
 var q4_0 = Format{
-	Name: "q4_0", ID: 2, Block: 32, Bytes: 18, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		var q [32]uint8
-		nibbles(q[:], b[2:])
-		for j, v := range q {
-			y[j] = float32(int(v)-8) * d
-		}
-	},
+	Name: "q4_0", ID: 2, scales: []int{0},
 	encode: func(b []byte, x, w []float32, power float32) {
 		var q [32]uint8
 		putHalf(b, symmetric(8, x, w, power, q[:]))

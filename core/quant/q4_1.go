@@ -6,15 +6,7 @@ package quant
 //
 // The least weight becomes 0 and the greatest 15; with importance scale and offset are searched for.
 var q4_1 = Format{
-	Name: "q4_1", ID: 3, Block: 32, Bytes: 20, scales: []int{0, 2},
-	decode: func(y []float32, b []byte) {
-		d, m := half(b), half(b[2:])
-		var q [32]uint8
-		nibbles(q[:], b[4:])
-		for j, v := range q {
-			y[j] = float32(float32(v)*d) + m
-		}
-	},
+	Name: "q4_1", ID: 3, scales: []int{0, 2},
 	encode: func(b []byte, x, w []float32, power float32) {
 		var q [32]uint8
 		d, m := affine(15, x, w, power, q[:])

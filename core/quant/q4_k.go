@@ -4,19 +4,7 @@ package quant
 //
 //	f16 d, f16 m, 12 bytes: s and o; 4 × 32 bytes: 32 weights low, the next 32 high
 var q4_k = Format{
-	Name: "q4_k", ID: 12, Block: 256, Bytes: 144, scales: []int{0, 2},
-	decode: func(y []float32, b []byte) {
-		var q [64]uint8
-		for g := range 8 {
-			if g%2 == 0 {
-				nibbles(q[:], b[16+16*g:])
-			}
-			scale, off := steps(b, g)
-			for j := range 32 {
-				y[32*g+j] = float32(scale*float32(q[g%2*32+j])) - off
-			}
-		}
-	},
+	Name: "q4_k", ID: 12, scales: []int{0, 2},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		var q [256]uint8
 		encodeSix(b, 15, ladder{n: 15, from: -1, by: 0.1, times: 21}, x, w, q[:])

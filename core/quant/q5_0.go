@@ -6,15 +6,7 @@ package quant
 //
 // The weight of the greatest magnitude becomes -16; with importance the scale is searched for.
 var q5_0 = Format{
-	Name: "q5_0", ID: 6, Block: 32, Bytes: 22, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		var q [32]uint8
-		fifths(q[:], b[2:], b[6:])
-		for j, v := range q {
-			y[j] = float32(int(v)-16) * d
-		}
-	},
+	Name: "q5_0", ID: 6, scales: []int{0},
 	encode: func(b []byte, x, w []float32, power float32) {
 		var q [32]uint8
 		putHalf(b, symmetric(16, x, w, power, q[:]))

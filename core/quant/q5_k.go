@@ -5,20 +5,7 @@ package quant
 //	f16 d, f16 m, 12 bytes: s and o; 32 bytes: the fifth bits, bit g of byte j for weight 32·g+j;
 //	4 × 32 bytes: 32 weights low, the next 32 high
 var q5_k = Format{
-	Name: "q5_k", ID: 13, Block: 256, Bytes: 176, scales: []int{0, 2},
-	decode: func(y []float32, b []byte) {
-		var q [64]uint8
-		for g := range 8 {
-			if g%2 == 0 {
-				nibbles(q[:], b[48+16*g:])
-			}
-			scale, off := steps(b, g)
-			for j := range 32 {
-				v := q[g%2*32+j] | b[16+j]>>g&1<<4
-				y[32*g+j] = float32(scale*float32(v)) - off
-			}
-		}
-	},
+	Name: "q5_k", ID: 13, scales: []int{0, 2},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		var q [256]uint8
 		encodeSix(b, 31, ladder{n: 31, from: -0.5, by: 0.1, times: 16}, x, w, q[:])

@@ -5,22 +5,7 @@ package quant
 //	2 × 64 bytes: the low nibbles of 128 weights, 64 low, the next 64 high; 64 bytes of crumbs: the upper two bits;
 //	16 bytes s; f16 d
 var q6_k = Format{
-	Name: "q6_k", ID: 14, Block: 256, Bytes: 210, scales: []int{208},
-	decode: func(y []float32, b []byte) {
-		d := half(b[208:])
-		var q [128]uint8
-		for g := range 16 {
-			if g%8 == 0 {
-				nibbles(q[:], b[8*g:])
-			}
-			scale := d * float32(int8(b[192+g]))
-			low, high, shift := q[g%8*16:][:16], b[128+g/8*32+g%2*16:][:16], g/2%4*2
-			y := y[16*g:][:16]
-			for j, v := range low {
-				y[j] = scale * float32(int(v|high[j]>>shift&3<<4)-32)
-			}
-		}
-	},
+	Name: "q6_k", ID: 14, scales: []int{208},
 	encode: encodeQ6K,
 }
 

@@ -6,7 +6,7 @@ package quant
 //
 // The greatest magnitude becomes 127, and halves are rounded away from zero.
 var q8_0 = Format{
-	Name: "q8_0", ID: 8, Block: 32, Bytes: 34, scales: []int{0},
+	Name: "q8_0", ID: 8, scales: []int{0},
 	decode: func(y []float32, b []byte) {
 		d := half(b)
 		to, from := (*[32]float32)(y), (*[32]byte)(b[2:])

@@ -17,6 +17,7 @@ import (
 	"math"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // Format is a number format: Block consecutive weights of a row take Bytes bytes.
@@ -31,6 +32,10 @@ type Format struct {
 	Bytes      int    // bytes of a block
 	Importance bool   // tells whether Encode needs the importance of the weights
 	DType      dtype.Type
+
+	// Integers is the format as integers with scales, in which its products are computed; nil if they are not.
+	// Block, Bytes and decode are then its own unless they are said here.
+	Integers *qdot.Format
 
 	decode func(y []float32, b []byte)
 	// encode writes a block of x. w is the importance of its weights, nil for none; power is the mean
@@ -54,6 +59,7 @@ var (
 
 func init() {
 	for _, f := range formats {
+		f.takeIntegers()
 		if f.Block == 1 {
 			f.DType, _ = dtype.Parse(f.Name)
 			continue
@@ -62,6 +68,37 @@ func init() {
 		byType = append(byType, f)
 	}
 	firstType = byType[0].DType
+}
+
+// takeIntegers takes what package qdot knows of the format, if it does.
+func (f *Format) takeIntegers() {
+	f.Integers = qdot.ByName(f.Name)
+	if f.Integers == nil {
+		return
+	}
+	f.Block, f.Bytes = f.Integers.Block, f.Integers.Bytes
+	if f.decode == nil {
+		f.decode = f.decodeIntegers
+	}
+}
+
+// decodeIntegers decodes a block: a weight is its integer times a scale, plus an offset.
+func (f *Format) decodeIntegers(y []float32, b []byte) {
+	var q [256]int8
+	var s, m [16]float32
+	each, offsets := f.Integers.Expand(q[:], s[:], m[:], b)
+	for i := range f.Block / each {
+		y, q := y[i*each:(i+1)*each], q[i*each:(i+1)*each]
+		if !offsets {
+			for j, v := range q {
+				y[j] = s[i] * signed[uint8(v)]
+			}
+			continue
+		}
+		for j, v := range q {
+			y[j] = float32(s[i]*signed[uint8(v)]) + m[i]
+		}
+	}
 }
 
 // Of returns the format of a quantized element type.

@@ -1,5 +1,7 @@
 package quant
 
+import "github.com/fucina-go/fucina/kernels/qdot"
+
 // The formats of 256 weights with a scale and an offset for every 32, q4_k and q5_k, differ in how many bits a
 // weight has. What they share is here: f16 d, f16 m, and 12 bytes of eight scales and eight offsets of 6 bits.
 //
@@ -13,20 +15,6 @@ func packSix(b []byte, s, m []uint8) {
 		b[j+4] = m[j]&63 | m[j+4]>>4<<6
 		b[j+8] = s[j+4]&15 | m[j+4]<<4
 	}
-}
-
-// six returns scale and offset j.
-func six(b []byte, j int) (s, m uint8) {
-	if j < 4 {
-		return b[j] & 63, b[j+4] & 63
-	}
-	return b[j+4]&15 | b[j-4]>>6<<4, b[j+4]>>4 | b[j]>>6<<4
-}
-
-// steps returns the scale and the offset of group j of a block that begins with d, m and the 12 bytes.
-func steps(b []byte, j int) (scale, offset float32) {
-	s, m := six(b[4:], j)
-	return half(b) * float32(s), half(b[2:]) * float32(m)
 }
 
 // encodeSix writes d, m and the 12 bytes for weights of n+1 levels, and the levels to q.
@@ -59,9 +47,10 @@ func encodeSix(b []byte, n int, plain ladder, x, w []float32, q []uint8) {
 		putHalf(b[2:], fitPositive(63, low[:], total[:], m[:]))
 	}
 	packSix(b[4:], s[:], m[:])
+	var step, off [8]float32
+	qdot.Sixes(step[:], off[:], b)
 	for g := range 8 {
-		d, off := steps(b, g)
-		requantize(q[32*g:32*g+32], x[32*g:], d, off, n)
+		requantize(q[32*g:32*g+32], x[32*g:], step[g], -off[g], n)
 	}
 }
 

@@ -6,13 +6,7 @@ package quant
 //
 // d is the greatest magnitude.
 var tq2_0 = Format{
-	Name: "tq2_0", ID: 35, Block: 256, Bytes: 66, scales: []int{64},
-	decode: func(y []float32, b []byte) {
-		d := half(b[64:])
-		for j := range y {
-			y[j] = float32(int(crumb(b, j))-1) * d
-		}
-	},
+	Name: "tq2_0", ID: 35, scales: []int{64},
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		d := abs(peak(x))
 		inv := inverse(d)

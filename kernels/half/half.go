@@ -35,13 +35,13 @@ func FromF16(y []float32, x []uint16) {
 		widenF16(&y[0], &x[0], n)
 	}
 	for i, h := range x[n:] {
-		y[n+i] = fromF16(h)
+		y[n+i] = Value(h)
 	}
 }
 
-// fromF16 moves the fields into place; a multiplication corrects the bias of the
-// exponent, of subnormal numbers too.
-func fromF16(h uint16) float32 {
+// Value is the number with the f16 bits h: the fields move into place, and a
+// multiplication corrects the bias of the exponent, of subnormal numbers too.
+func Value(h uint16) float32 {
 	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)
 	switch {
 	case rest > 0x7c00:

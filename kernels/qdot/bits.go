@@ -2,22 +2,12 @@ package qdot
 
 import (
 	"encoding/binary"
-	"math"
+
+	"github.com/fucina-go/fucina/kernels/half"
 )
 
-// half is the f16 number that b begins with.
-func half(b []byte) float32 {
-	h := binary.LittleEndian.Uint16(b)
-	sign, exponent, mantissa := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
-	switch exponent {
-	case 0: // a multiple of 2⁻²⁴
-		v := math.Float32bits(float32(float32(mantissa) * 0x1p-24))
-		return math.Float32frombits(v | sign)
-	case 31:
-		return math.Float32frombits(sign | 0xFF<<23 | mantissa<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | mantissa<<13)
-}
+// f16 is the number that b begins with.
+func f16(b []byte) float32 { return half.Value(binary.LittleEndian.Uint16(b)) }
 
 // nibbles sets the first half of q to the low 4 bits of as many bytes, and the other half to the high ones.
 func nibbles(q []int8, b []byte) {

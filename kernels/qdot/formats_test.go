@@ -12,7 +12,7 @@ import (
 func TestUnpack(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	inTiers(t, func(t *testing.T) {
-		for _, f := range Formats() {
+		for _, f := range formats {
 			k := 8 * f.Block
 			size := k / f.Block * f.Bytes
 			rows := make([]byte, Rows*size)

@@ -6,14 +6,14 @@ package qdot
 var iq4_xs = Format{
 	Name: "iq4_xs", Block: 256, Bytes: 136, each: 32, wide: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
-		d, high := half(b), int(b[2])|int(b[3])<<8
+		d, high := f16(b), int(b[2])|int(b[3])<<8
 		for i := range 8 {
 			scale := int(b[4+i/2]>>(i%2*4)&15) | high>>(2*i)&3<<4
 			s[i] = float32(d * float32(scale-32))
 			nibbles(q[32*i:32*i+32], b[8+16*i:])
 		}
 		for j, v := range q {
-			q[j] = curve[v]
+			q[j] = Curve[v]
 		}
 	},
 }

@@ -10,10 +10,10 @@ var mxfp4 = Format{
 		s[0] = float32(math.Ldexp(1, int(b[0])-128))
 		nibbles(q, b[1:])
 		for j, v := range q {
-			q[j] = e2m1[v]
+			q[j] = E2M1[v]
 		}
 	},
 }
 
-// e2m1 is the doubles of the sixteen numbers of 4 bits.
-var e2m1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+// E2M1 is the doubles of the sixteen numbers of 4 bits.
+var E2M1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}

@@ -5,7 +5,7 @@ package qdot
 var q2_0 = Format{
 	Name: "q2_0", Block: 64, Bytes: 18, odd: 2, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
-		s[0], s[1] = half(b), half(b)
+		s[0], s[1] = f16(b), f16(b)
 		for j := range q {
 			q[j] = int8(b[2+j/4]>>(j%4*2)&3) - 1
 		}

@@ -4,7 +4,7 @@ package qdot
 var q4_1 = Format{
 	Name: "q4_1", Block: 32, Bytes: 20, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
-		s[0], m[0] = half(b), half(b[2:])
+		s[0], m[0] = f16(b), f16(b[2:])
 		nibbles(q, b[4:])
 	},
 }

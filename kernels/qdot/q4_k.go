@@ -5,16 +5,16 @@ package qdot
 var q4_k = Format{
 	Name: "q4_k", Block: 256, Bytes: 144, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
-		sixes(s, m, b)
+		Sixes(s, m, b)
 		for i := range 4 {
 			nibbles(q[64*i:64*i+64], b[16+32*i:])
 		}
 	},
 }
 
-// sixes sets s and m to the eight scales and offsets of a block of q4_k or q5_k.
-func sixes(s, m []float32, b []byte) {
-	d, low := half(b), half(b[2:])
+// Sixes sets s and m to the eight scales and offsets of a block of q4_k or q5_k.
+func Sixes(s, m []float32, b []byte) {
+	d, low := f16(b), f16(b[2:])
 	b = b[4:]
 	for j := range 8 {
 		x, y := b[j%4]&63, b[4+j%4]&63

@@ -4,7 +4,7 @@ package qdot
 var q5_0 = Format{
 	Name: "q5_0", Block: 32, Bytes: 22, odd: 2, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
-		s[0] = half(b)
+		s[0] = f16(b)
 		nibbles(q, b[6:])
 		fifths(q, b[2:])
 		for j := range q {

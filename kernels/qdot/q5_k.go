@@ -4,7 +4,7 @@ package qdot
 var q5_k = Format{
 	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
-		sixes(s, m, b)
+		Sixes(s, m, b)
 		for i := range 4 {
 			nibbles(q[64*i:64*i+64], b[48+32*i:])
 		}

@@ -6,7 +6,7 @@ package qdot
 var q6_k = Format{
 	Name: "q6_k", Block: 256, Bytes: 210, odd: 2, oddAt: 208, each: 16,
 	expand: func(q []int8, s, _ []float32, b []byte) {
-		d := half(b[208:])
+		d := f16(b[208:])
 		for i := range 16 {
 			s[i] = float32(d * float32(int8(b[192+i])))
 		}

@@ -4,7 +4,7 @@ package qdot
 var q8_0 = Format{
 	Name: "q8_0", Block: 32, Bytes: 34, odd: 2, each: 32, wide: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
-		s[0] = half(b)
+		s[0] = f16(b)
 		for j := range q {
 			q[j] = int8(b[2+j])
 		}

@@ -21,8 +21,11 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 
 //go:generate go run ../internal/gen ..
 
-// assembly tells whether the products run in assembly.
+// assembly tells whether activations are rounded and panels packed in assembly.
 func assembly() bool { return hasSIMD && cpu.Current() != cpu.Generic }
+
+// vectors tells whether the products run in assembly, which on arm64 needs dot products.
+func vectors() bool { return assembly() && (cpu.Current() != cpu.NEON || cpu.Has(cpu.DotProd)) }
 
 // Rows is the number of rows of weights in a panel: a lane of a vector belongs to a row.
 const Rows = 16
@@ -58,5 +61,9 @@ func ByName(name string) *Format {
 	return nil
 }
 
-// Formats returns every format. The caller must not change the slice.
-func Formats() []*Format { return formats }
+// Expand sets q to the Block integers of block b, s to their scales, of which each belongs to so many integers, and m
+// to their offsets if the format has any. q has room for all, s and m for 16.
+func (f *Format) Expand(q []int8, s, m []float32, b []byte) (each int, offsets bool) {
+	f.expand(q[:f.Block], s, m, b)
+	return f.each, f.offset
+}

@@ -76,7 +76,7 @@ func sizesOf(f *Format) []int {
 func TestPanels(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	inTiers(t, func(t *testing.T) {
-		for _, f := range Formats() {
+		for _, f := range formats {
 			for _, k := range sizesOf(f) {
 				for _, n := range []int{1, 5, 15, 16} {
 					stride := k/f.Block*f.Bytes + r.IntN(3)*4
@@ -134,7 +134,7 @@ func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	var q [256]int8
 	var s, m [16]float32
-	for _, f := range Formats() {
+	for _, f := range formats {
 		low, high := int8(0), int8(0)
 		for range 1000 {
 			f.expand(q[:f.Block], s[:], m[:], randomRows(r, f, 1, f.Block))
@@ -175,7 +175,7 @@ func same(a, b float32) bool {
 func TestProducts(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	inTiers(t, func(t *testing.T) {
-		for _, f := range Formats() {
+		for _, f := range formats {
 			t.Run(f.Name, func(t *testing.T) {
 				for _, k := range sizesOf(f) {
 					testProducts(t, r, f, k)
@@ -408,7 +408,7 @@ func BenchmarkPack(b *testing.B) {
 
 func benchInTiers(b *testing.B, run func(b *testing.B, f *Format)) {
 	for _, tier := range cpu.Tiers() {
-		for _, f := range Formats() {
+		for _, f := range formats {
 			b.Run(tier.String()+"/"+f.Name, func(b *testing.B) {
 				restore, _ := cpu.Force(tier)
 				defer restore()

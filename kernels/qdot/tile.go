@@ -1,7 +1,5 @@
 package qdot
 
-import "github.com/fucina-go/fucina/kernels/cpu"
-
 const (
 	// tileDepth is the most weights of a row that one call of the assembly takes, which cannot be preempted.
 	tileDepth = 1 << 15
@@ -24,7 +22,7 @@ func (f *Format) tileKind() int {
 
 // tileFast is Tile in assembly. It reports false if there is none.
 func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) bool {
-	if !assembly() || cpu.Current() == cpu.NEON && !cpu.Has(cpu.DotProd) {
+	if !vectors() {
 		return false
 	}
 	most, width := tileShape()

@@ -6,7 +6,7 @@ var tq2_0 = Format{
 	Name: "tq2_0", Block: 256, Bytes: 66, odd: 2, oddAt: 64, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		for i := range 8 {
-			s[i] = half(b[64:])
+			s[i] = f16(b[64:])
 		}
 		for j := range q {
 			q[j] = int8(b[j/128*32+j%32]>>(j%128/32*2)&3) - 1

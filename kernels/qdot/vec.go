@@ -1,13 +1,5 @@
 package qdot
 
-import "github.com/fucina-go/fucina/kernels/cpu"
-
-// vectors tells whether the current tier has assembly for the formats.
-func vectors() bool {
-	tier := cpu.Current()
-	return hasSIMD && tier != cpu.Generic && (tier != cpu.NEON || cpu.Has(cpu.DotProd))
-}
-
 // unpreempted is the most weights of a row that one call of an assembly kernel takes: nothing can interrupt it.
 const unpreempted = 16384
 

@@ -19,11 +19,11 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 	f := formatOf(w.dtype)
 	p := blockProduct{c: c, f: f, w: w, m: volume(x, con.A), n: volume(w, con.B), k: volume(w, con.Sum)}
 	if p.k%f.Block != 0 {
-		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+wholeBlocks(p.k, f), c.c.param(w)+".dequantize()")
+		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+noBlocks(p.k, f), c.c.param(w)+".dequantize()")
 	}
 	if w.panels > 0 && w.panels%p.k != 0 {
 		c.Fail(fmt.Sprintf("%s lies in panels of rows of %d elements, want rows of %d along %s", c.Describe(w),
-			w.panels, p.k, quoted(con.Sum.Names())), "")
+			w.panels, p.k, quoted(con.Sum.Names())), c.c.param(w)+".dequantize()")
 	}
 	p.rowAt = rowsOf(w, con.Batch.Append(con.B))
 	order := con.Batch.Append(con.A).Append(con.Sum)
@@ -32,14 +32,14 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 		dst = c.Scratch(dtype.F32, out.axes, out.sizes)
 	}
 	p.y = elementsOf[float32](dst)
-	p.q = qdot.ByName(f.Name)
+	p.q = f.Integers
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
 	switch {
 	case p.q != nil && p.k > 0:
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 		p.integers()
 	case p.direct && f.Block == 1:
-		c.contractHalf(&p, elementsOf[float32](c.Dense(x, order, dtype.F32)))
+		p.halves(elementsOf[float32](c.Dense(x, order, dtype.F32)))
 	default:
 		p.floats(elementsOf[float32](c.Dense(x, order, dtype.F32)))
 	}
@@ -48,7 +48,7 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 	}
 }
 
-// blockProduct is a batch of products y[m×n] = x[m×k]·wᵀ with a quantized w.
+// blockProduct is a batch of products y[m×n] = x[m×k]·wᵀ with a stored w.
 type blockProduct struct {
 	c       *Ctx
 	f       *quant.Format
@@ -227,6 +227,38 @@ func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 		copy((*rows)[r*size:], row[p.f.Size(from):p.f.Size(from+k)])
 	}
 	p.q.Pack(panel, (*rows)[:n*size], n, k, size)
+}
+
+// halfWork is how many multiplications of a few rows a worker does at once at least.
+const halfWork = 1 << 18
+
+// halves computes the products with a w of 16 bits that lies in panels.
+func (p *blockProduct) halves(a []float32) {
+	kind := gemm.F16
+	if p.w.dtype == dtype.BF16 {
+		kind = gemm.BF16
+	}
+	m, n, k := p.m, p.n, p.k
+	batches := len(p.y) / (m * n)
+	packed := words(p.w.bytes())
+	work := tileWork
+	if m <= fewRows {
+		work = halfWork
+	}
+	const wide = 4 * gemm.Width
+	cols := min(ceilDiv(n, wide), max(1, work/(m*k*wide))) * wide
+	across := ceilDiv(n, cols)
+	p.c.Split(batches*across, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			batch, j := i/across, i%across*cols
+			first := p.rowAt(batch*n+j) / k
+			for r := 0; r < m; r += tileRows {
+				p.c.Pause()
+				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
+					min(cols, n-j), k, k, n, false)
+			}
+		}
+	})
 }
 
 // quantizedRows is up to how many rows of a quantized operand a worker decodes at once.
