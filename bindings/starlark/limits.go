@@ -192,7 +192,7 @@ func guarded(b *star.Builtin) *star.Builtin {
 		} else {
 			v, err = b.CallInternal(t, args, kwargs)
 		}
-		if err != nil && star.Universe.Has(name) {
+		if err != nil && star.Universe.Has(name) && interpOf(t).stopped.Load() == nil {
 			err = forTensors(name, args, err)
 		}
 		return v, err
