@@ -107,12 +107,16 @@ func (e *Env) Evals() int { return e.evals }
 // Collect takes back the memory of every tensor that nobody can reach any more.
 func (e *Env) Collect() { e.pool.Collect() }
 
-// get is a buffer from the pool; going over the budget is an *Error of the running operation.
+// get is a buffer from the pool.
 func (e *Env) get(bytes int) *mem.Buffer {
 	if e.alloc != nil {
 		return e.alloc(bytes)
 	}
-	b, err := e.pool.Get(bytes)
+	return e.granted(e.pool.Get(bytes))
+}
+
+// granted is what the pool gave; going over the budget is an *Error of the running operation.
+func (e *Env) granted(b *mem.Buffer, err error) *mem.Buffer {
 	if err != nil {
 		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
 		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {

@@ -44,6 +44,7 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	t := newTensor(e, x.dtype, x.axes)
 	copy(t.sizes, x.sizes)
 	t.panels = row
+	t.buf = e.granted(e.pool.Keep(t.byteCount(x.Len())))
 	t.allocate(false)
 	rows, stride := x.Len()/row, f.Size(row)
 	from, to, size := x.bytes(), t.bytes(), panelSize(f, row)

@@ -10,10 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	hugePage     = 2 << 20 // bytes of a transparent huge page on amd64 and, with 4 KiB pages, on arm64
-	madvHugePage = 14      // MADV_HUGEPAGE, which package unix has on linux only
-)
+const madvHugePage = 14 // MADV_HUGEPAGE, which package unix has on linux only
 
 // osAlloc returns zeroed, page-aligned memory outside the Go heap. bytes must be positive; the slice has
 // exactly that length and capacity, and osFree needs it whole.

@@ -26,6 +26,8 @@ type block struct {
 	class int
 	uses  uint32 // how often it was given back; tells a late clean-up that it comes too late
 	raw   []byte // the whole mapping, when the block is one; nil for a piece of a slab
+
+	region *region // of which it is a piece, and to which it goes back; nil for all others
 }
 
 // holding is how a pool knows a block that is in use. A strong reference costs nothing; under
@@ -49,6 +51,7 @@ type Pool struct {
 	calm   int64 // no collection below this many bytes in use
 	limit  int64 // bytes; 0 is none
 	closed bool
+	region *region // the newest; nil if there is none
 
 	// BeforeCollect runs before a collection that the pool starts, outside its lock; the owner
 	// lets go there of what it holds only for book-keeping.
@@ -99,25 +102,37 @@ func (p *Pool) Get(size int) (*Buffer, error) {
 		return Small(size), nil
 	}
 	c, bytes := class(size)
-	n := int64(bytes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inUse+n > p.calm || p.limit > 0 && p.inUse+n > p.limit {
-		p.collect()
-		if p.limit > 0 && p.inUse+n > p.limit {
-			return nil, &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
-		}
+	if err := p.admit(size, int64(bytes)); err != nil {
+		return nil, err
 	}
 	blk, err := p.take(c, bytes)
 	if err != nil {
 		return nil, err
 	}
+	return p.hold(blk, size), nil
+}
+
+// admit makes room for n more bytes, for a buffer of size bytes, or says that there is none. The lock is held.
+func (p *Pool) admit(size int, n int64) error {
+	if p.inUse+n > p.calm || p.limit > 0 && p.inUse+n > p.limit {
+		p.collect()
+		if p.limit > 0 && p.inUse+n > p.limit {
+			return &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
+		}
+	}
+	return nil
+}
+
+// hold is a buffer of size bytes in a block, with one holder. The lock is held.
+func (p *Pool) hold(blk *block, size int) *Buffer {
 	b := &Buffer{ptr: blk.ptr, size: size, home: p, block: blk, slot: len(p.live)}
 	b.refs.Store(1)
 	p.live = append(p.live, holding{strong: b, block: blk})
-	p.inUse += n
+	p.inUse += int64(blk.size)
 	p.peak = max(p.peak, p.inUse)
-	return b, nil
+	return b
 }
 
 // take finds a free block of the class or makes one. The lock is held.
@@ -171,7 +186,11 @@ func (h *holding) buffer() *Buffer {
 func (p *Pool) reuse(blk *block) {
 	p.inUse -= int64(blk.size)
 	blk.uses++
-	if p.closed {
+	switch {
+	case blk.region != nil:
+		blk.region.release()
+		return
+	case p.closed:
 		depot.put(blk)
 		return
 	}
@@ -234,6 +253,10 @@ func (p *Pool) Close() {
 		return
 	}
 	p.dropCached()
+	if p.region != nil {
+		p.region.release()
+		p.region = nil
+	}
 	p.closed = true
 	p.BeforeCollect = nil // clean-ups hold the pool, so it must not lead to the buffers
 	for _, h := range p.live {

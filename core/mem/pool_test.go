@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -161,5 +162,52 @@ func BenchmarkGetRelease(b *testing.B) {
 	for b.Loop() {
 		x, _ := p.Get(4096)
 		x.Release()
+	}
+}
+
+func keep(t testing.TB, p *Pool, size int) *Buffer {
+	t.Helper()
+	b, err := p.Keep(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What is kept lies side by side without gaps, and goes back to the system with the last of its neighbours.
+func TestKeep(t *testing.T) {
+	p := NewPool(0)
+	const size = 300_000
+	a, b := keep(t, p, size), keep(t, p, size)
+	if gap := uintptr(b.Data()) - uintptr(a.Data()); gap != 300_032 {
+		t.Errorf("the second begins %d bytes after the first", gap)
+	}
+	if at := uintptr(a.Data()); at%hugePage != 0 {
+		t.Errorf("the first begins at %#x, which is no beginning of a huge page", at)
+	}
+	large := keep(t, p, regionBytes+1)
+	if s := p.Stats(); s.Buffers != 3 || s.InUse != 2*300_032+regionBytes+align {
+		t.Errorf("in use: %+v", s)
+	}
+	first, second := a.block.region, large.block.region
+	if first == second || first.held.Load() != 2 || second.held.Load() != 2 {
+		t.Errorf("holders: %d, %d; want the two buffers, the large one and the pool", first.held.Load(), second.held.Load())
+	}
+	a.Release()
+	b.Release()
+	if n := first.held.Load(); n != 0 {
+		t.Errorf("%d holders of a region without buffers", n)
+	}
+	p.Close()
+	unsafe.Slice((*byte)(large.Data()), large.Size())[regionBytes] = 1 // outlives the pool
+	large.Release()
+	if n := second.held.Load(); n != 0 {
+		t.Errorf("%d holders of a region of a closed pool", n)
+	}
+	if b := keep(t, NewPool(0), 1000); b.block.region != nil {
+		t.Error("a small buffer has a region")
+	}
+	if _, err := NewPool(1 << 20).Keep(2 << 20); !errors.As(err, new(*LimitError)) {
+		t.Errorf("beyond the limit: %v", err)
 	}
 }
