@@ -191,7 +191,7 @@ func TestKeep(t *testing.T) {
 	}
 	first, second := a.block.region, large.block.region
 	if first == second || first.held.Load() != 2 || second.held.Load() != 2 {
-		t.Errorf("holders: %d, %d; want the two buffers, the large one and the pool", first.held.Load(), second.held.Load())
+		t.Errorf("%d and %d holders, want 2 and 2", first.held.Load(), second.held.Load())
 	}
 	a.Release()
 	b.Release()
