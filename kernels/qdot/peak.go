@@ -9,6 +9,6 @@ func Peak(turns int) (operations int) {
 		return 0
 	}
 	peak(turns)
-	perVector := map[cpu.Tier]int{cpu.AVX512: 128, cpu.AVXVNNI: 64, cpu.AVX2: 64, cpu.NEON: 32}
+	perVector := map[cpu.Tier]int{cpu.AVX512: 128, cpu.AVXVNNI: 64, cpu.AVX2: 64, cpu.NEON: 32, cpu.I8MM: 64}
 	return 12 * turns * perVector[cpu.Current()]
 }

@@ -18,17 +18,11 @@ func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -42,17 +36,11 @@ func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -66,17 +54,11 @@ func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -90,17 +72,11 @@ func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -114,17 +90,11 @@ func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -138,17 +108,11 @@ func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -162,17 +126,11 @@ func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -186,17 +144,11 @@ func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -210,17 +162,11 @@ func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -234,17 +180,11 @@ func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -258,17 +198,11 @@ func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -282,17 +216,11 @@ func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -306,17 +234,11 @@ func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
-
-//
 //go:noescape
 func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
-//
-
-//
-
 //
 //go:noescape
 func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -328,8 +250,6 @@ func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -339,8 +259,6 @@ func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -352,8 +270,6 @@ func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -363,8 +279,6 @@ func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -376,8 +290,6 @@ func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -387,8 +299,6 @@ func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -400,8 +310,6 @@ func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -411,8 +319,6 @@ func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -424,8 +330,6 @@ func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -435,8 +339,6 @@ func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -448,8 +350,6 @@ func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -460,8 +360,6 @@ func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -471,8 +369,6 @@ func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -490,8 +386,6 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -499,10 +393,6 @@ func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -520,8 +410,6 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -529,10 +417,6 @@ func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -550,8 +434,6 @@ func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -559,10 +441,6 @@ func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -580,8 +458,6 @@ func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -597,8 +473,6 @@ func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
 //
 //go:noescape
 func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -616,8 +490,6 @@ func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -634,8 +506,6 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -643,10 +513,6 @@ func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext in
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -664,8 +530,6 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -673,10 +537,6 @@ func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext in
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -694,8 +554,6 @@ func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -703,10 +561,6 @@ func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext in
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -724,8 +578,6 @@ func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -741,8 +593,6 @@ func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
 //
 //go:noescape
 func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -760,8 +610,6 @@ func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -778,8 +626,6 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -787,10 +633,6 @@ func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -808,8 +650,6 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -817,10 +657,6 @@ func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -838,8 +674,6 @@ func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -847,10 +681,6 @@ func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
-//
-
 //
 //go:noescape
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -868,8 +698,6 @@ func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -886,8 +714,6 @@ func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
-
-//
 //go:noescape
 func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
@@ -903,8 +729,6 @@ func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
 //
 //go:noescape
 func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -964,16 +788,10 @@ func dotPeakAVX512(turns int)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
-
-//
 //go:noescape
 func dotPeakAVXVNNI(turns int)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
-//
-
-//
-
 //
 //go:noescape
 func dotPeakAVX2(turns int)

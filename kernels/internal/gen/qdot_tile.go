@@ -32,8 +32,8 @@ func (f *tileForm) sumAt(i int) int {
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
 var (
-	qdotRows    = map[*tier]int{avx512: 6, avxvnni: 3, avx2: 6, neon: 4}
-	qdotColumns = map[*tier]int{avx512: 32, avxvnni: 16, avx2: 8, neon: 8}
+	qdotRows    = map[*tier]int{avx512: 6, avxvnni: 3, avx2: 6, i8mm: 6, neon: 4}
+	qdotColumns = map[*tier]int{avx512: 32, avxvnni: 16, avx2: 8, i8mm: 8, neon: 8}
 )
 
 // qdotTiles writes the products of a form with a few rows of activations. With AVX-512 a tile has two panels, with
@@ -42,7 +42,7 @@ func (s *source) qdotTiles() {
 	const list = "groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, " +
 		"c *float32, ldc int, add bool"
 	const args = "(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)"
-	cases := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, neon: {}}
+	cases := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, i8mm: {}, neon: {}}
 	for number, form := range tileForms {
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
@@ -56,24 +56,30 @@ func (s *source) qdotTiles() {
 			}
 			f := s.declare(name, list, doc)
 			f.local = true
-			for _, t := range []*tier{avx512, avxvnni, avx2, neon} {
+			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
 				if rows > qdotRows[t] {
 					continue
 				}
-				kernel := name
-				switch {
-				case form.wide && t != avx2:
+				kernel, suffix := name, t.suffix
+				if form.wide && t != avx2 {
 					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
+				}
+				switch {
+				case t == i8mm && rows == 1: // half of its products would be of nothing
+					suffix = neon.suffix
+				case kernel != name:
 				case t == avx512:
 					s.qdotTile512(f, form, rows)
 				case t == avxvnni:
 					s.qdotTileVNNI(f, form, rows)
 				case t == avx2:
 					s.qdotTile256(f, form, rows)
+				case t == i8mm:
+					s.qdotTileI8MM(f, form, rows)
 				case t == neon:
 					s.qdotTileARM64(f, form, rows)
 				}
-				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, t.suffix, args)
+				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, suffix, args)
 			}
 		}
 	}
@@ -85,7 +91,7 @@ func (s *source) qdotTiles() {
 		"func tileShape() (rows, columns int) {\n%s}\n" +
 		"\n// tile computes a tile in the current tier; see tile32x1.\nfunc tile(kind, rows int, " + list + ") {\n%s}\n"
 	s.extra["amd64"] += fmt.Sprintf(text, byTier(shape, avx512, avxvnni, avx2), byTier(choose, avx512, avxvnni, avx2))
-	s.extra["arm64"] += fmt.Sprintf(text, shape(neon), choose(neon))
+	s.extra["arm64"] += fmt.Sprintf(text, byTier(shape, i8mm, neon), byTier(choose, i8mm, neon))
 	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n"+
 		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
 }
@@ -206,7 +212,7 @@ func (s *source) qdotPeak() {
 	const head = "\n// peak is dotPeak of the current tier.\nfunc peak(turns int) {\n%s}\n"
 	call := func(t *tier) string { return fmt.Sprintf("%s%s(turns)\n", f.name, t.suffix) }
 	s.extra["amd64"] += fmt.Sprintf(head, byTier(call, avx512, avxvnni, avx2))
-	s.extra["arm64"] += fmt.Sprintf(head, byTier(call, neon))
+	s.extra["arm64"] += fmt.Sprintf(head, byTier(call, i8mm, neon))
 	s.extra["none"] += fmt.Sprintf("\nfunc peak(turns int) { %s }\n", noAssembly)
 	s.begin(f, avx512, "VPDPBUSD: 12·128 operations a turn.")
 	s.p("MOVQ %s, CX", s.args["turns"])
@@ -242,6 +248,16 @@ func (s *source) qdotPeak() {
 	s.p("DECQ CX")
 	s.p("JNE loop")
 	s.p("VZEROUPPER")
+	s.p("RET")
+	s.begin(f, i8mm, fmt.Sprintf("USMMLA: %d operations a turn.", 12*64))
+	s.p("MOVD %s, R0", s.args["turns"])
+	s.p("PCALIGN $64")
+	s.place("loop")
+	for i := range 12 {
+		s.usmmla(i, 24, 25)
+	}
+	s.p("SUBS $1, R0")
+	s.p("BNE loop")
 	s.p("RET")
 	s.begin(f, neon, fmt.Sprintf("SDOT: %d operations a turn.", 12*32))
 	s.p("MOVD %s, R0", s.args["turns"])

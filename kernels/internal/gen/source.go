@@ -176,7 +176,7 @@ func (s *source) files() map[string]string {
 func (s *source) declarations(arch string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s//go:build !purego\n\npackage %s\n\n", notice, s.pkg)
-	if arch == "amd64" {
+	if arch == "amd64" || strings.Contains(s.extra[arch], "cpu.") {
 		fmt.Fprintf(&b, "import %q\n\n", "github.com/fucina-go/fucina/kernels/cpu")
 	}
 	fmt.Fprintf(&b, "// hasSIMD tells that this build has assembly.\nconst hasSIMD = true\n")
@@ -202,10 +202,10 @@ func (s *source) declarations(arch string) string {
 			fmt.Fprintf(&b, "\n%s\nfunc %s(%s) {\n%s}\n", doc, f.name, f.list, body)
 			doc = ""
 		}
+		if doc != "" {
+			doc += "\n//\n"
+		}
 		for _, name := range names {
-			if doc != "" {
-				doc += "\n//\n"
-			}
 			fmt.Fprintf(&b, "\n%s//go:noescape\nfunc %s(%s)\n", doc, name, f.list)
 		}
 	}
