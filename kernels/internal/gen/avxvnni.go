@@ -28,8 +28,8 @@ func (s *source) dot256(x, w, acc int) {
 // lowest registers.
 func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 	vectors := qdotColumns[avxvnni] / 8
-	s.begin(f, avxvnni, fmt.Sprintf("A turn reads 32 weights of %d rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
-		"integers in Y%d to Y%d, weights in Y12 to Y%d.", 8*vectors, 32*8*vectors, rows*recordBytes, rows*vectors-1,
+	s.begin(f, avxvnni, fmt.Sprintf("A turn reads 32 weights of %d rows, %d bytes, and %d bytes of x. Sums in Y0 "+
+		"to Y%d, integers in Y%d to Y%d, weights in Y12 to Y%d.", 8*vectors, 32*8*vectors, rows*recordBytes, rows*vectors-1,
 		rows*vectors, 2*rows*vectors-1, 11+vectors))
 	sum := func(i, v int) int { return i*vectors + v }
 	acc := func(i, v int) int { return (rows+i)*vectors + v }

@@ -56,7 +56,8 @@ func readVEX(b [5]byte) (x, w, acc int, err error) {
 	r, index, base, opcodes := prefix>>7, prefix>>6&1, prefix>>5&1, prefix&31
 	wide, second, length, mandatory := b[2]>>7, ^b[2]>>3&15, b[2]>>2&1, b[2]&3
 	mod, reg, rm := b[4]>>6, b[4]>>3&7, b[4]&7
-	if b[0] != 0xC4 || opcodes != 2 || wide != 0 || length != 1 || mandatory != 1 || b[3] != 0x50 || mod != 3 || index != 0 {
+	if b[0] != 0xC4 || opcodes != 2 || wide != 0 || length != 1 || mandatory != 1 || b[3] != 0x50 || mod != 3 ||
+		index != 0 {
 		return 0, 0, 0, fmt.Errorf("% x is no VPDPBUSD of ymm registers", b)
 	}
 	return int(base<<3 | rm), int(second), int(r<<3 | reg), nil
@@ -96,7 +97,7 @@ func TestKernelsInEVEX(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text2, n := evex(t, string(text))
+	kernels, n := evex(t, string(text))
 	if n < 500 {
 		t.Errorf("%d instructions in bytes: the test misses its object", n)
 	}
@@ -117,7 +118,7 @@ func TestKernelsInEVEX(t *testing.T) {
 	dir := t.TempDir()
 	replace := map[string]string{}
 	for name, text := range map[string]string{
-		filepath.Join("qdot", "simd_amd64.s"): text2,
+		filepath.Join("qdot", "simd_amd64.s"): kernels,
 		filepath.Join("cpu", "cpu_amd64.go"):  strings.Replace(string(detect), detection, "cpu.X86.HasAVX512VNNI", 1),
 	} {
 		path, err := filepath.Abs(filepath.Join("..", "..", name))
@@ -137,7 +138,8 @@ func TestKernelsInEVEX(t *testing.T) {
 	if err := os.WriteFile(overlay, list, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "test", "-overlay", overlay, "-v", "-run", "/^avxvnni", "../../qdot").CombinedOutput()
+	command := exec.Command("go", "test", "-overlay", overlay, "-v", "-run", "/^avxvnni", "../../qdot")
+	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
