@@ -19346,7 +19346,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 52 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights in Y12 to Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x1AVXVNNI(SB), NOSPLIT, $0-81
@@ -19674,7 +19674,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 104 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights in Y12 to Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x2AVXVNNI(SB), NOSPLIT, $0-81
@@ -20128,7 +20128,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 156 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights in Y12 to Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x3AVXVNNI(SB), NOSPLIT, $0-81
@@ -22162,7 +22162,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 52 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights in Y12 to Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx1AVXVNNI(SB), NOSPLIT, $0-81
@@ -22517,7 +22517,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 104 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights in Y12 to Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx2AVXVNNI(SB), NOSPLIT, $0-81
@@ -23010,7 +23010,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 156 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights in Y12 to Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx3AVXVNNI(SB), NOSPLIT, $0-81
@@ -25205,7 +25205,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 52 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights in Y12 to Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x1AVXVNNI(SB), NOSPLIT, $0-81
@@ -25577,7 +25577,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 104 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights in Y12 to Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x2AVXVNNI(SB), NOSPLIT, $0-81
@@ -26104,7 +26104,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 16 rows, 512 bytes, and 156 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights in Y12 to Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x3AVXVNNI(SB), NOSPLIT, $0-81

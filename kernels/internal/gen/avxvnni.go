@@ -24,18 +24,18 @@ func (s *source) dot256(x, w, acc int) {
 	s.p("LONG $0x%02x%02x%02x%02x; BYTE $0x%02x // VPDPBUSD Y%d, Y%d, Y%d", b[3], b[2], b[1], b[0], b[4], x, w, acc)
 }
 
-// qdotTileVNNI: rows of x are at SI + 0, R11, 2·R11. 6 sums of floats, 6 of integers, in the order of rows, are in the
-// lowest registers.
+// qdotTileVNNI: rows of x are at SI + 0, R11, 2·R11. A panel is two vectors. The lowest registers have the sums of
+// floats and then those of integers, in the order of rows.
 func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
-	vectors := qdotColumns[avxvnni] / 8
-	s.begin(f, avxvnni, fmt.Sprintf("A turn reads 32 weights of %d rows, %d bytes, and %d bytes of x. Sums in Y0 "+
-		"to Y%d, integers in Y%d to Y%d, weights in Y12 to Y%d.", 8*vectors, 32*8*vectors, rows*recordBytes, rows*vectors-1,
-		rows*vectors, 2*rows*vectors-1, 11+vectors))
+	const vectors = 2
+	s.begin(f, avxvnni, fmt.Sprintf("A turn reads 32 weights of 16 rows, %d bytes, and %d bytes of x. Sums in Y0 to "+
+		"Y%d, integers in Y%d to Y%d, weights in Y12 and Y13.", 32*16, rows*recordBytes, rows*vectors-1, rows*vectors,
+		2*rows*vectors-1))
 	sum := func(i, v int) int { return i*vectors + v }
 	acc := func(i, v int) int { return (rows+i)*vectors + v }
 	const weights, scratch, other = 12, 14, 15
 	place := func(i, offset int) string {
-		return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
+		return fmt.Sprintf("%d(SI)%s", offset, []string{"", "(R11*1)", "(R11*2)"}[i])
 	}
 	eachC := func(write func(at string, r int)) {
 		s.p("MOVQ %s, AX", s.args["c"])
@@ -68,10 +68,6 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 	s.p("MOVQ %s, SI", s.args["x"])
 	s.p("MOVQ %s, R11", s.args["ldx"])
 	s.p("SHLQ $2, R11")
-	if rows > 3 {
-		s.p("LEAQ (R11)(R11*2), R8")
-		s.p("ADDQ SI, R8")
-	}
 	s.p("PCALIGN $64")
 	s.place("loop")
 	for part := range 32 / form.each {
@@ -123,9 +119,6 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
 	s.p("ADDQ $%d, SI", recordBytes)
-	if rows > 3 {
-		s.p("ADDQ $%d, R8", recordBytes)
-	}
 	s.p("DECQ CX")
 	s.p("JNE loop")
 	eachC(func(at string, r int) { s.p("VMOVUPS Y%d, %s", r, at) })
