@@ -7282,8 +7282,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -7628,8 +7628,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -7648,8 +7648,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R3), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8041,8 +8041,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8061,8 +8061,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8549,8 +8549,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8569,8 +8569,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8589,8 +8589,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R5), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8864,8 +8864,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8884,8 +8884,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -8904,8 +8904,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R6), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -9193,8 +9193,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -9219,10 +9219,10 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -9571,8 +9571,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -9591,8 +9591,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R3), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -9617,10 +9617,10 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -9629,10 +9629,10 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R3), F30
+	FMOVS 36(R3), F29
+	FMOVS 36(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10032,8 +10032,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10052,8 +10052,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10078,10 +10078,10 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10090,10 +10090,10 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10592,8 +10592,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10612,8 +10612,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10632,8 +10632,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R5), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10658,10 +10658,10 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10670,10 +10670,10 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10682,10 +10682,10 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R5), F30
+	FMOVS 36(R5), F29
+	FMOVS 36(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -10951,8 +10951,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10971,8 +10971,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -10991,8 +10991,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R6), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11017,10 +11017,10 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -11029,10 +11029,10 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -11041,10 +11041,10 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R6), F30
+	FMOVS 36(R5), F29
+	FMOVS 36(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[1], V29.D2
+	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
@@ -11297,8 +11297,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11361,8 +11361,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11687,8 +11687,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11707,8 +11707,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R3), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11793,8 +11793,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -11813,8 +11813,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R3), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12197,8 +12197,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12217,8 +12217,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12303,8 +12303,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12323,8 +12323,8 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12799,8 +12799,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12819,8 +12819,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12839,8 +12839,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R5), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12947,8 +12947,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12967,8 +12967,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -12987,8 +12987,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R5), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13204,8 +13204,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13224,8 +13224,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13244,8 +13244,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R6), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13352,8 +13352,8 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVD 32(R1), F29
-	FMOVD 32(R2), F30
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13372,8 +13372,8 @@ loop:
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVD 32(R3), F29
-	FMOVD 32(R4), F30
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
@@ -13392,8 +13392,8 @@ loop:
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
 	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVD 32(R5), F29
-	FMOVD 32(R6), F30
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes

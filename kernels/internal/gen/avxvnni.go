@@ -102,10 +102,11 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 				s.p("VADDPS Y%d, Y%d, Y%d", a, sum(i, v), sum(i, v))
 			}
 		}
-	}
-	if form.offset {
+		if !form.offset {
+			continue
+		}
 		for v := range vectors {
-			s.p("VMOVUPS %d(R12), Y%d", 32*v, weights+v)
+			s.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, weights+v)
 		}
 		for i := range rows {
 			s.p("VBROADCASTSS %s, Y%d", place(i, recordScaledSum), scratch)
@@ -114,7 +115,9 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 				s.p("VADDPS Y%d, Y%d, Y%d", other, sum(i, v), sum(i, v))
 			}
 		}
-		s.p("ADDQ $64, R12")
+	}
+	if form.offset {
+		s.p("ADDQ $%d, R12", 64*32/form.each)
 	}
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)

@@ -27,10 +27,18 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 		zip(1, a1, b1, columns[2])
 		zip(2, a1, b1, columns[3])
 	}
-	// ofRows loads what the rows of pair p have at so many bytes.
-	ofRows := func(p, at, d, other int) {
-		s.p("FMOVD %d(R%d), F%d", at, row(2*p), d)
-		s.p("FMOVD %d(R%d), F%d", at, row(2*p+1), other)
+	// ofRows sets V29 to the words that the rows of pair p have at so many bytes, both twice.
+	ofRows := func(p, at int) {
+		s.p("FMOVS %d(R%d), F29", at, row(2*p))
+		s.p("FMOVS %d(R%d), F30", at, row(2*p+1))
+		s.p("VZIP1 V30.S4, V29.S4, V29.S4")
+		s.p("VDUP V29.D[0], V29.D2")
+	}
+	// scale sets a register to the scales or offsets of two columns, times what the rows have.
+	scale := func(c int) int {
+		r := []int{27, 31}[c%2]
+		s.word("mul", 4, r, columns[c], 29)
+		return r
 	}
 	eachC := func(write func(p int)) {
 		s.p("MOVD %s, R10", s.args["c"])
@@ -80,10 +88,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 	s.place("loop")
 	for part := range 32 / form.each {
 		for p := range pairs { // 128 was added to the weights
-			s.p("FMOVS %d(R%d), F29", form.sumAt(part), row(2*p))
-			s.p("FMOVS %d(R%d), F30", form.sumAt(part), row(2*p+1))
-			s.p("VZIP1 V30.S4, V29.S4, V29.S4")
-			s.p("VDUP V29.D[0], V29.D2")
+			ofRows(p, form.sumAt(part))
 			s.shiftARM("shl", 4, acc(p, 0), 29, 7)
 			for c := 1; c < len(columns); c++ {
 				s.moveARM(acc(p, c), acc(p, 0)) // many processors move by renaming
@@ -96,7 +101,8 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 			two(24, 25, 26, 27)
 			for p := range pairs {
 				x, other := 29+p%2*2, []int{30, 27}[p%2]
-				ofRows(p, 4*word, x, other)
+				s.p("FMOVD %d(R%d), F%d", 4*word, row(2*p), x)
+				s.p("FMOVD %d(R%d), F%d", 4*word, row(2*p+1), other)
 				s.p("VZIP1 V%d.D2, V%d.D2, V%d.D2", other, x, x)
 				for c, w := range columns {
 					s.usmmla(acc(p, c), w, x)
@@ -108,34 +114,30 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 		}
 		two(24, 25, 24, 25)
 		for p := range pairs {
-			ofRows(p, recordScale, 29, 30)
-			s.p("VZIP1 V30.S4, V29.S4, V29.S4")
-			s.p("VDUP V29.D[0], V29.D2")
-			for c, w := range columns {
-				a, scratch := acc(p, c), []int{27, 31}[c%2]
-				s.word("mul", 4, scratch, w, 29)
+			ofRows(p, recordScale)
+			for c := range columns {
+				a, by := acc(p, c), scale(c)
 				s.word("toFloat", 4, a, a, 0)
-				s.word("mul", 4, a, a, scratch)
+				s.word("mul", 4, a, a, by)
 				s.word("add", 4, sum(p, c), sum(p, c), a)
+			}
+		}
+		if !form.offset {
+			continue
+		}
+		for v := range 2 {
+			s.p("FMOVQ %d(R9), F%d", 64*part+16*v, 24+v)
+		}
+		two(24, 25, 24, 25)
+		for p := range pairs {
+			ofRows(p, recordScaledSum)
+			for c := range columns {
+				s.word("add", 4, sum(p, c), sum(p, c), scale(c))
 			}
 		}
 	}
 	if form.offset {
-		for v := range 2 {
-			s.p("FMOVQ %d(R9), F%d", 16*v, 24+v)
-		}
-		two(24, 25, 24, 25)
-		for p := range pairs {
-			ofRows(p, recordScale, 29, 30) // the scaled sum stands behind the scale
-			s.p("VZIP1 V30.S4, V29.S4, V29.S4")
-			s.p("VDUP V29.D[1], V29.D2")
-			for c, w := range columns {
-				scratch := []int{27, 31}[c%2]
-				s.word("mul", 4, scratch, w, 29)
-				s.word("add", 4, sum(p, c), sum(p, c), scratch)
-			}
-		}
-		s.p("ADD $64, R9")
+		s.p("ADD $%d, R9", 64*32/form.each)
 	}
 	s.p("ADD $%d, R7", 32*16)
 	s.p("ADD $%d, R8", 64*32/form.each)
