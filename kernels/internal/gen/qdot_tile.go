@@ -60,26 +60,27 @@ func (s *source) qdotTiles() {
 				if rows > qdotRows[t] {
 					continue
 				}
-				kernel, suffix := name, t.suffix
-				if form.wide && t != avx2 {
-					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
-				}
+				kernel := name
 				switch {
-				case t == i8mm && rows == 1: // half of its products would be of nothing
-					suffix = neon.suffix
-				case kernel != name:
+				case form.wide && t != avx2:
+					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
 				case t == avx512:
 					s.qdotTile512(f, form, rows)
 				case t == avxvnni:
 					s.qdotTileVNNI(f, form, rows)
 				case t == avx2:
 					s.qdotTile256(f, form, rows)
-				case t == i8mm:
+				case t == i8mm && rows > 1:
 					s.qdotTileI8MM(f, form, rows)
 				case t == neon:
 					s.qdotTileARM64(f, form, rows)
 				}
-				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, suffix, args)
+				if t == i8mm && rows == 1 { // half of its products would be of nothing
+					kernel += neon.suffix
+				} else {
+					kernel += t.suffix
+				}
+				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s\n", number, rows, kernel, args)
 			}
 		}
 	}
