@@ -8,8 +8,10 @@ package cpu
 
 import "sync/atomic"
 
-// Tier is a set of instructions. Of two tiers of one architecture the greater
-// includes the smaller.
+// Tier is a set of instructions. Of two tiers of one architecture the greater is
+// the better; kernels that have nothing of their own in it are those of the
+// smaller, whose instructions it includes. AVX512 alone need not include
+// AVXVNNI, and processors with both are served by AVX512.
 type Tier uint32
 
 // The tiers. With the build tag purego, and on other architectures, there is
@@ -17,21 +19,15 @@ type Tier uint32
 const (
 	Generic Tier = iota // plain Go
 	AVX2                // amd64: AVX2, FMA, F16C
+	AVXVNNI             // amd64: AVX2 and VPDPBUSD of ymm registers in the VEX encoding
 	AVX512              // amd64: AVX2 and AVX-512 F, BW, VL, DQ
 	NEON                // arm64: what every such processor has
+	I8MM                // arm64: NEON, dot products and matrix products of bytes: SDOT, SMMLA, USMMLA
 )
 
-// String returns "go", "avx2", "avx512" or "neon".
+// String returns "go", "avx2", "avxvnni", "avx512", "neon" or "i8mm".
 func (t Tier) String() string {
-	switch t {
-	case AVX2:
-		return "avx2"
-	case AVX512:
-		return "avx512"
-	case NEON:
-		return "neon"
-	}
-	return "go"
+	return [...]string{"go", "avx2", "avxvnni", "avx512", "neon", "i8mm"}[t]
 }
 
 // Feature is an instruction set that some kernels of a tier use in addition.
@@ -39,11 +35,9 @@ type Feature uint32
 
 // The features and the tier each belongs to.
 const (
-	AVXVNNI    Feature = 1 << iota // AVX2: VPDPBUSD of ymm registers in the VEX encoding
-	AVX512VNNI                     // AVX512: VPDPBUSD of zmm registers
+	AVX512VNNI Feature = 1 << iota // AVX512: VPDPBUSD of zmm registers
 	AVX512BF16                     // AVX512: VDPBF16PS
 	DotProd                        // NEON: SDOT, UDOT
-	I8MM                           // NEON: SMMLA, USDOT
 )
 
 var (
@@ -65,13 +59,10 @@ func Has(f Feature) bool {
 	if features&f == 0 {
 		return false
 	}
-	switch f {
-	case AVXVNNI:
-		return Current() >= AVX2
-	case AVX512VNNI, AVX512BF16:
-		return Current() >= AVX512
+	if f == DotProd {
+		return Current() >= NEON
 	}
-	return Current() == NEON
+	return Current() == AVX512
 }
 
 // Force makes t the current tier of the whole process and returns a function

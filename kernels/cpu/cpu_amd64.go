@@ -9,6 +9,9 @@ func detectedTiers() (t []Tier) {
 		return nil
 	}
 	t = append(t, AVX2)
+	if cpu.X86.HasAVXVNNI {
+		t = append(t, AVXVNNI)
+	}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ {
 		t = append(t, AVX512)
 	}
@@ -16,9 +19,6 @@ func detectedTiers() (t []Tier) {
 }
 
 func detectedFeatures() (f Feature) {
-	if cpu.X86.HasAVXVNNI {
-		f |= AVXVNNI
-	}
 	if cpu.X86.HasAVX512VNNI {
 		f |= AVX512VNNI
 	}

@@ -4,14 +4,16 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-func detectedTiers() []Tier { return []Tier{NEON} }
+func detectedTiers() []Tier {
+	if cpu.ARM64.HasASIMDDP && cpu.ARM64.HasI8MM {
+		return []Tier{NEON, I8MM}
+	}
+	return []Tier{NEON}
+}
 
 func detectedFeatures() (f Feature) {
 	if cpu.ARM64.HasASIMDDP {
 		f |= DotProd
-	}
-	if cpu.ARM64.HasI8MM {
-		f |= I8MM
 	}
 	return f
 }

@@ -18,8 +18,6 @@ func tile1x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile1x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -31,8 +29,6 @@ func tile2x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
-//
-
 //
 //go:noescape
 func tile2x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -46,8 +42,6 @@ func tile3x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile3x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -59,8 +53,6 @@ func tile4x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
-//
-
 //
 //go:noescape
 func tile4x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -74,8 +66,6 @@ func tile5x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile5x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -87,8 +77,6 @@ func tile6x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
-//
-
 //
 //go:noescape
 func tile6x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -210,8 +198,6 @@ func tile1x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile1x4F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -288,8 +274,6 @@ func tile1x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile1x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
 
@@ -302,8 +286,6 @@ func tile2x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
 //
-
-//
 //go:noescape
 func tile2x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
 
@@ -315,8 +297,6 @@ func tile3x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, 
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
-//
-
 //
 //go:noescape
 func tile3x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
@@ -450,8 +430,6 @@ func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
 //
-
-//
 //go:noescape
 func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -465,8 +443,6 @@ func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
-//
-
 //
 //go:noescape
 func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -482,8 +458,6 @@ func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
 //
-
-//
 //go:noescape
 func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -497,8 +471,6 @@ func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
-//
-
 //
 //go:noescape
 func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -514,8 +486,6 @@ func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
 //
-
-//
 //go:noescape
 func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -529,8 +499,6 @@ func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
-//
-
 //
 //go:noescape
 func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -672,8 +640,6 @@ func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // f16.
 //
-
-//
 //go:noescape
 func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -709,8 +675,6 @@ func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
 //
-
-//
 //go:noescape
 func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -724,8 +688,6 @@ func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
-//
-
 //
 //go:noescape
 func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -741,8 +703,6 @@ func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
 //
-
-//
 //go:noescape
 func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -756,8 +716,6 @@ func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
-//
-
 //
 //go:noescape
 func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -773,8 +731,6 @@ func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
 //
-
-//
 //go:noescape
 func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
 
@@ -788,8 +744,6 @@ func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
-//
-
 //
 //go:noescape
 func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
@@ -930,8 +884,6 @@ func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
 // bf16.
-//
-
 //
 //go:noescape
 func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)

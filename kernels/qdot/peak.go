@@ -8,6 +8,7 @@ func Peak(turns int) (operations int) {
 	if !vectors() || cpu.Current() == cpu.AVX512 && !cpu.Has(cpu.AVX512VNNI) {
 		return 0
 	}
-	dotPeak(turns)
-	return 12 * turns * map[cpu.Tier]int{cpu.AVX512: 128, cpu.AVX2: 64, cpu.NEON: 32}[cpu.Current()]
+	peak(turns)
+	perVector := map[cpu.Tier]int{cpu.AVX512: 128, cpu.AVXVNNI: 64, cpu.AVX2: 64, cpu.NEON: 32, cpu.I8MM: 64}
+	return 12 * turns * perVector[cpu.Current()]
 }

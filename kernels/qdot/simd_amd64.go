@@ -18,7 +18,11 @@ func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -32,7 +36,11 @@ func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -46,7 +54,11 @@ func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -60,7 +72,11 @@ func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -74,7 +90,11 @@ func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -88,7 +108,11 @@ func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -102,7 +126,11 @@ func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -116,7 +144,11 @@ func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -130,7 +162,11 @@ func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -144,7 +180,11 @@ func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -158,7 +198,11 @@ func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -172,7 +216,11 @@ func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -186,7 +234,11 @@ func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
+//go:noescape
+func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
 //
 //go:noescape
 func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
@@ -198,8 +250,6 @@ func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -209,8 +259,6 @@ func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -222,8 +270,6 @@ func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -233,8 +279,6 @@ func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -246,8 +290,6 @@ func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -257,8 +299,6 @@ func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -270,8 +310,6 @@ func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -281,8 +319,6 @@ func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -294,8 +330,6 @@ func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -305,8 +339,6 @@ func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -318,8 +350,6 @@ func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
@@ -329,8 +359,6 @@ func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
 func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-//
-
 //
 //go:noescape
 func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
@@ -342,389 +370,429 @@ func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
-
-//
 //go:noescape
 func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
+//go:noescape
+func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
-//
-
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
-func dotPeak(turns int) {
-	if cpu.Current() == cpu.AVX512 {
-		dotPeakAVX512(turns)
-		return
-	}
-	dotPeakAVX2(turns)
-}
-
+//
 //go:noescape
 func dotPeakAVX512(turns int)
 
+// dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
+//
+//go:noescape
+func dotPeakAVXVNNI(turns int)
+
+// dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
+//
 //go:noescape
 func dotPeakAVX2(turns int)
 
@@ -748,7 +816,8 @@ func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words
 
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
 func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
-	if cpu.Has(cpu.AVX512VNNI) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
 		switch format {
 		case "q8_0":
 			vecQ8_0AVX512(c, panels, next, count, x, blocks)
@@ -779,43 +848,75 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 		default:
 			panic("no such format")
 		}
-		return
-	}
-	switch format {
-	case "q8_0":
-		vecQ8_0AVX2(c, panels, next, count, x, blocks)
-	case "q4_0":
-		vecQ4_0AVX2(c, panels, next, count, x, blocks)
-	case "q4_k":
-		vecQ4_KAVX2(c, panels, next, count, x, blocks)
-	case "q6_k":
-		vecQ6_KAVX2(c, panels, next, count, x, blocks)
-	case "q4_1":
-		vecQ4_1AVX2(c, panels, next, count, x, blocks)
-	case "q5_0":
-		vecQ5_0AVX2(c, panels, next, count, x, blocks)
-	case "q5_1":
-		vecQ5_1AVX2(c, panels, next, count, x, blocks)
-	case "q5_k":
-		vecQ5_KAVX2(c, panels, next, count, x, blocks)
-	case "iq4_nl":
-		vecIQ4_NLAVX2(c, panels, next, count, x, blocks)
-	case "iq4_xs":
-		vecIQ4_XSAVX2(c, panels, next, count, x, blocks)
-	case "mxfp4":
-		vecMXFP4AVX2(c, panels, next, count, x, blocks)
-	case "tq2_0":
-		vecTQ2_0AVX2(c, panels, next, count, x, blocks)
-	case "q2_0":
-		vecQ2_0AVX2(c, panels, next, count, x, blocks)
+	case cpu.Current() == cpu.AVXVNNI:
+		switch format {
+		case "q8_0":
+			vecQ8_0AVXVNNI(c, panels, next, count, x, blocks)
+		case "q4_0":
+			vecQ4_0AVXVNNI(c, panels, next, count, x, blocks)
+		case "q4_k":
+			vecQ4_KAVXVNNI(c, panels, next, count, x, blocks)
+		case "q6_k":
+			vecQ6_KAVXVNNI(c, panels, next, count, x, blocks)
+		case "q4_1":
+			vecQ4_1AVXVNNI(c, panels, next, count, x, blocks)
+		case "q5_0":
+			vecQ5_0AVXVNNI(c, panels, next, count, x, blocks)
+		case "q5_1":
+			vecQ5_1AVXVNNI(c, panels, next, count, x, blocks)
+		case "q5_k":
+			vecQ5_KAVXVNNI(c, panels, next, count, x, blocks)
+		case "iq4_nl":
+			vecIQ4_NLAVXVNNI(c, panels, next, count, x, blocks)
+		case "iq4_xs":
+			vecIQ4_XSAVXVNNI(c, panels, next, count, x, blocks)
+		case "mxfp4":
+			vecMXFP4AVXVNNI(c, panels, next, count, x, blocks)
+		case "tq2_0":
+			vecTQ2_0AVXVNNI(c, panels, next, count, x, blocks)
+		case "q2_0":
+			vecQ2_0AVXVNNI(c, panels, next, count, x, blocks)
+		default:
+			panic("no such format")
+		}
 	default:
-		panic("no such format")
+		switch format {
+		case "q8_0":
+			vecQ8_0AVX2(c, panels, next, count, x, blocks)
+		case "q4_0":
+			vecQ4_0AVX2(c, panels, next, count, x, blocks)
+		case "q4_k":
+			vecQ4_KAVX2(c, panels, next, count, x, blocks)
+		case "q6_k":
+			vecQ6_KAVX2(c, panels, next, count, x, blocks)
+		case "q4_1":
+			vecQ4_1AVX2(c, panels, next, count, x, blocks)
+		case "q5_0":
+			vecQ5_0AVX2(c, panels, next, count, x, blocks)
+		case "q5_1":
+			vecQ5_1AVX2(c, panels, next, count, x, blocks)
+		case "q5_k":
+			vecQ5_KAVX2(c, panels, next, count, x, blocks)
+		case "iq4_nl":
+			vecIQ4_NLAVX2(c, panels, next, count, x, blocks)
+		case "iq4_xs":
+			vecIQ4_XSAVX2(c, panels, next, count, x, blocks)
+		case "mxfp4":
+			vecMXFP4AVX2(c, panels, next, count, x, blocks)
+		case "tq2_0":
+			vecTQ2_0AVX2(c, panels, next, count, x, blocks)
+		case "q2_0":
+			vecQ2_0AVX2(c, panels, next, count, x, blocks)
+		default:
+			panic("no such format")
+		}
 	}
 }
 
 // unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
-	if cpu.Has(cpu.AVX512VNNI) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
 		switch format {
 		case "q8_0":
 			unpackQ8_0AVX512(panel, bytes, s, m, blocks)
@@ -846,51 +947,56 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 		default:
 			panic("no such format")
 		}
-		return
-	}
-	switch format {
-	case "q8_0":
-		unpackQ8_0AVX2(panel, bytes, s, m, blocks)
-	case "q4_0":
-		unpackQ4_0AVX2(panel, bytes, s, m, blocks)
-	case "q4_k":
-		unpackQ4_KAVX2(panel, bytes, s, m, blocks)
-	case "q6_k":
-		unpackQ6_KAVX2(panel, bytes, s, m, blocks)
-	case "q4_1":
-		unpackQ4_1AVX2(panel, bytes, s, m, blocks)
-	case "q5_0":
-		unpackQ5_0AVX2(panel, bytes, s, m, blocks)
-	case "q5_1":
-		unpackQ5_1AVX2(panel, bytes, s, m, blocks)
-	case "q5_k":
-		unpackQ5_KAVX2(panel, bytes, s, m, blocks)
-	case "iq4_nl":
-		unpackIQ4_NLAVX2(panel, bytes, s, m, blocks)
-	case "iq4_xs":
-		unpackIQ4_XSAVX2(panel, bytes, s, m, blocks)
-	case "mxfp4":
-		unpackMXFP4AVX2(panel, bytes, s, m, blocks)
-	case "tq2_0":
-		unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
-	case "q2_0":
-		unpackQ2_0AVX2(panel, bytes, s, m, blocks)
 	default:
-		panic("no such format")
+		switch format {
+		case "q8_0":
+			unpackQ8_0AVX2(panel, bytes, s, m, blocks)
+		case "q4_0":
+			unpackQ4_0AVX2(panel, bytes, s, m, blocks)
+		case "q4_k":
+			unpackQ4_KAVX2(panel, bytes, s, m, blocks)
+		case "q6_k":
+			unpackQ6_KAVX2(panel, bytes, s, m, blocks)
+		case "q4_1":
+			unpackQ4_1AVX2(panel, bytes, s, m, blocks)
+		case "q5_0":
+			unpackQ5_0AVX2(panel, bytes, s, m, blocks)
+		case "q5_1":
+			unpackQ5_1AVX2(panel, bytes, s, m, blocks)
+		case "q5_k":
+			unpackQ5_KAVX2(panel, bytes, s, m, blocks)
+		case "iq4_nl":
+			unpackIQ4_NLAVX2(panel, bytes, s, m, blocks)
+		case "iq4_xs":
+			unpackIQ4_XSAVX2(panel, bytes, s, m, blocks)
+		case "mxfp4":
+			unpackMXFP4AVX2(panel, bytes, s, m, blocks)
+		case "tq2_0":
+			unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
+		case "q2_0":
+			unpackQ2_0AVX2(panel, bytes, s, m, blocks)
+		default:
+			panic("no such format")
+		}
 	}
 }
 
 // tileShape is the most rows and the columns of a tile in the current tier.
 func tileShape() (rows, columns int) {
-	if cpu.Has(cpu.AVX512VNNI) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
 		return 6, 32
+	case cpu.Current() == cpu.AVXVNNI:
+		return 3, 16
+	default:
+		return 6, 8
 	}
-	return 6, 8
 }
 
 // tile computes a tile in the current tier; see tile32x1.
 func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool) {
-	if cpu.Has(cpu.AVX512VNNI) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
 		switch kind<<3 + rows {
 		case 0<<3 + 1:
 			tile32x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
@@ -943,58 +1049,99 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		default:
 			panic("no such tile")
 		}
-		return
-	}
-	switch kind<<3 + rows {
-	case 0<<3 + 1:
-		tile32x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 2:
-		tile32x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 3:
-		tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 4:
-		tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 5:
-		tile32x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 6:
-		tile32x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 1:
-		tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 2:
-		tileOffsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 3:
-		tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 4:
-		tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 5:
-		tileOffsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 6:
-		tileOffsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 1:
-		tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 2:
-		tile16x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 3:
-		tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 4:
-		tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 5:
-		tile16x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 6:
-		tile16x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 1:
-		tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 2:
-		tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 3:
-		tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 4:
-		tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 5:
-		tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 6:
-		tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case cpu.Current() == cpu.AVXVNNI:
+		switch kind<<3 + rows {
+		case 0<<3 + 1:
+			tile32x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 2:
+			tile32x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 3:
+			tile32x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 1:
+			tileOffsetx1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 2:
+			tileOffsetx2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 3:
+			tileOffsetx3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 1:
+			tile16x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 2:
+			tile16x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 3:
+			tile16x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tile32x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tile32x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tile32x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		default:
+			panic("no such tile")
+		}
 	default:
-		panic("no such tile")
+		switch kind<<3 + rows {
+		case 0<<3 + 1:
+			tile32x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 2:
+			tile32x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 3:
+			tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 4:
+			tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 5:
+			tile32x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 6:
+			tile32x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 1:
+			tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 2:
+			tileOffsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 3:
+			tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 4:
+			tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 5:
+			tileOffsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 6:
+			tileOffsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 1:
+			tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 2:
+			tile16x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 3:
+			tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 4:
+			tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 5:
+			tile16x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 6:
+			tile16x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 4:
+			tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 5:
+			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 6:
+			tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		default:
+			panic("no such tile")
+		}
+	}
+}
+
+// peak is dotPeak of the current tier.
+func peak(turns int) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
+		dotPeakAVX512(turns)
+	case cpu.Current() == cpu.AVXVNNI:
+		dotPeakAVXVNNI(turns)
+	default:
+		dotPeakAVX2(turns)
 	}
 }

@@ -4,6 +4,8 @@
 
 package qdot
 
+import "github.com/fucina-go/fucina/kernels/cpu"
+
 // hasSIMD tells that this build has assembly.
 const hasSIMD = true
 
@@ -152,99 +154,224 @@ func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile32x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile32x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile32x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile32x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile32x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tileOffsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tileOffsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tileOffsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tileOffsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tileOffsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 //
 //go:noescape
 func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
+//
+//go:noescape
+func dotPeakI8MM(turns int)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
@@ -333,45 +460,116 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 
 // tileShape is the most rows and the columns of a tile in the current tier.
 func tileShape() (rows, columns int) {
-	return 4, 8
+	switch {
+	case cpu.Current() == cpu.I8MM:
+		return 6, 8
+	default:
+		return 4, 8
+	}
 }
 
 // tile computes a tile in the current tier; see tile32x1.
 func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool) {
-	switch kind<<3 + rows {
-	case 0<<3 + 1:
-		tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 2:
-		tile32x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 3:
-		tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 0<<3 + 4:
-		tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 1:
-		tileOffsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 2:
-		tileOffsetx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 3:
-		tileOffsetx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 1<<3 + 4:
-		tileOffsetx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 1:
-		tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 2:
-		tile16x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 3:
-		tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 2<<3 + 4:
-		tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 1:
-		tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 2:
-		tile32x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 3:
-		tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-	case 3<<3 + 4:
-		tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	switch {
+	case cpu.Current() == cpu.I8MM:
+		switch kind<<3 + rows {
+		case 0<<3 + 1:
+			tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 2:
+			tile32x2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 3:
+			tile32x3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 4:
+			tile32x4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 5:
+			tile32x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 6:
+			tile32x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 1:
+			tileOffsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 2:
+			tileOffsetx2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 3:
+			tileOffsetx3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 4:
+			tileOffsetx4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 5:
+			tileOffsetx5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 6:
+			tileOffsetx6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 1:
+			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 2:
+			tile16x2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 3:
+			tile16x3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 4:
+			tile16x4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 5:
+			tile16x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 6:
+			tile16x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tile32x2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tile32x3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 4:
+			tile32x4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 5:
+			tile32x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 6:
+			tile32x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		default:
+			panic("no such tile")
+		}
 	default:
-		panic("no such tile")
+		switch kind<<3 + rows {
+		case 0<<3 + 1:
+			tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 2:
+			tile32x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 3:
+			tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 0<<3 + 4:
+			tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 1:
+			tileOffsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 2:
+			tileOffsetx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 3:
+			tileOffsetx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 1<<3 + 4:
+			tileOffsetx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 1:
+			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 2:
+			tile16x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 3:
+			tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 2<<3 + 4:
+			tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 1:
+			tile32x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 2:
+			tile32x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 3:
+			tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 3<<3 + 4:
+			tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		default:
+			panic("no such tile")
+		}
+	}
+}
+
+// peak is dotPeak of the current tier.
+func peak(turns int) {
+	switch {
+	case cpu.Current() == cpu.I8MM:
+		dotPeakI8MM(turns)
+	default:
+		dotPeak(turns)
 	}
 }

@@ -7068,8 +7068,8 @@ part:
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7172,8 +7172,160 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile32x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile32x2I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
+	VORR V4.B16, V4.B16, V5.B16
+	VORR V4.B16, V4.B16, V6.B16
+	VORR V4.B16, V4.B16, V7.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7315,8 +7467,238 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile32x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile32x3I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7497,8 +7879,244 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile32x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile32x4I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7716,10 +8334,644 @@ loop:
 	FMOVQ F7, 16(R5)
 	RET
 
+// tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile32x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile32x5I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile32x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile32x6I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+	ADD R10, R5, R6
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	ADD $52, R6
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V9.S4, V8.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V11.S4, V10.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7830,8 +9082,180 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tileOffsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetx2I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
+	VORR V4.B16, V4.B16, V5.B16
+	VORR V4.B16, V4.B16, V6.B16
+	VORR V4.B16, V4.B16, V7.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	ADD $64, R9
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -7985,8 +9409,270 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tileOffsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetx3I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	FMOVS 36(R3), F29
+	FMOVS 36(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	ADD $64, R9
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8183,8 +9869,276 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tileOffsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetx4I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	ADD $64, R9
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8422,10 +10376,732 @@ loop:
 	FMOVQ F7, 16(R5)
 	RET
 
+// tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tileOffsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetx5I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVS 36(R5), F29
+	FMOVS 36(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	ADD $64, R9
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tileOffsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetx6I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+	ADD R10, R5, R6
+loop:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 36(R1), F29
+	FMOVS 36(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	FMOVS 36(R3), F29
+	FMOVS 36(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVS 36(R5), F29
+	FMOVS 36(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	ADD $64, R9
+	ADD $512, R7
+	ADD $64, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	ADD $52, R6
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V9.S4, V8.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V11.S4, V10.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8541,8 +11217,194 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x2I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+loop:
+	FMOVS 44(R1), F29
+	FMOVS 44(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
+	VORR V4.B16, V4.B16, V5.B16
+	VORR V4.B16, V4.B16, V6.B16
+	VORR V4.B16, V4.B16, V7.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	FMOVS 48(R1), F29
+	FMOVS 48(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
+	VORR V4.B16, V4.B16, V5.B16
+	VORR V4.B16, V4.B16, V6.B16
+	VORR V4.B16, V4.B16, V7.B16
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 64(R8), F24
+	FMOVQ 80(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	ADD $512, R7
+	ADD $128, R8
+	ADD $52, R1
+	ADD $52, R2
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8708,8 +11570,300 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x3I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+loop:
+	FMOVS 44(R1), F29
+	FMOVS 44(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 44(R3), F29
+	FMOVS 44(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVS 48(R1), F29
+	FMOVS 48(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 48(R3), F29
+	FMOVS 48(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 64(R8), F24
+	FMOVQ 80(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $128, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -8925,8 +12079,306 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
-// With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x4I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+loop:
+	FMOVS 44(R1), F29
+	FMOVS 44(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 44(R3), F29
+	FMOVS 44(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVS 48(R1), F29
+	FMOVS 48(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 48(R3), F29
+	FMOVS 48(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 64(R8), F24
+	FMOVQ 80(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $128, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -9188,6 +12640,844 @@ loop:
 	ADD R6, R5
 	FMOVQ F6, 0(R5)
 	FMOVQ F7, 16(R5)
+	RET
+
+// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 260 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x5I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+loop:
+	FMOVS 44(R1), F29
+	FMOVS 44(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 44(R3), F29
+	FMOVS 44(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 44(R5), F29
+	FMOVS 44(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	FMOVS 48(R1), F29
+	FMOVS 48(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 48(R3), F29
+	FMOVS 48(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 48(R5), F29
+	FMOVS 48(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 64(R8), F24
+	FMOVQ 80(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $128, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	RET
+
+// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 312 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x6I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V0.S4
+	VZIP2 V25.S4, V24.S4, V1.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V2.S4
+	VZIP2 V25.S4, V24.S4, V3.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+	ADD R10, R5, R6
+loop:
+	FMOVS 44(R1), F29
+	FMOVS 44(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 44(R3), F29
+	FMOVS 44(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 44(R5), F29
+	FMOVS 44(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	FMOVS 48(R1), F29
+	FMOVS 48(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 48(R3), F29
+	FMOVS 48(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 48(R5), F29
+	FMOVS 48(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 64(R8), F24
+	FMOVQ 80(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $128, R8
+	ADD $52, R1
+	ADD $52, R2
+	ADD $52, R3
+	ADD $52, R4
+	ADD $52, R5
+	ADD $52, R6
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V1.S4, V0.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V3.S4, V2.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V3.S4, V2.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V5.S4, V4.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V7.S4, V6.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V7.S4, V6.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V9.S4, V8.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	VUZP2 V9.S4, V8.S4, V25.S4
+	FMOVQ F25, 0(R12)
+	VUZP1 V11.S4, V10.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	VUZP2 V11.S4, V10.S4, V25.S4
+	FMOVQ F25, 16(R12)
+	RET
+
+// dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
+// USMMLA: 768 operations a turn.
+//
+// func dotPeakI8MM(turns int)
+TEXT ·dotPeakI8MM(SB), NOSPLIT, $0-8
+	MOVD turns+0(FP), R0
+	PCALIGN $64
+loop:
+	WORD $0x4e99af00 // USMMLA V0, V24, V25
+	WORD $0x4e99af01 // USMMLA V1, V24, V25
+	WORD $0x4e99af02 // USMMLA V2, V24, V25
+	WORD $0x4e99af03 // USMMLA V3, V24, V25
+	WORD $0x4e99af04 // USMMLA V4, V24, V25
+	WORD $0x4e99af05 // USMMLA V5, V24, V25
+	WORD $0x4e99af06 // USMMLA V6, V24, V25
+	WORD $0x4e99af07 // USMMLA V7, V24, V25
+	WORD $0x4e99af08 // USMMLA V8, V24, V25
+	WORD $0x4e99af09 // USMMLA V9, V24, V25
+	WORD $0x4e99af0a // USMMLA V10, V24, V25
+	WORD $0x4e99af0b // USMMLA V11, V24, V25
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.

@@ -7,8 +7,6 @@ package qdot
 // hasSIMD tells that this build has assembly.
 const hasSIMD = false
 
-func dotPeak(turns int) { panic("this build has no assembly") }
-
 func quantizeRow(dst *uint32, x *float32, groups int) { panic("this build has no assembly") }
 
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int) {
@@ -28,3 +26,5 @@ func tileShape() (rows, columns int) { panic("this build has no assembly") }
 func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool) {
 	panic("this build has no assembly")
 }
+
+func peak(turns int) { panic("this build has no assembly") }

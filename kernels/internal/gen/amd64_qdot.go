@@ -53,6 +53,10 @@ func (w *panelWriter) insAMD64(i int) {
 		acc := w.vec(w.inherit(i, in.args[0]))
 		w.p("VPDPBUSD.BCST %d(%s), %s, %s", in.n, map[string]string{"dot": "DI", "dotLocal": "SP"}[in.op], x, acc)
 		w.release(i)
+	case "dot256":
+		x, y := w.values[in.args[1]].reg, w.values[in.args[2]].reg
+		w.dot256(y, x, w.inherit(i, in.args[0]))
+		w.release(i)
 	case "multiplyBytes": // signed activations, unsigned weights
 		emit("VPMADDUBSW %s, %s", arg(0), arg(1))
 	case "addPairs":

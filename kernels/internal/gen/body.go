@@ -314,7 +314,7 @@ func (w *writer) vec(r int) string {
 	switch w.t {
 	case avx512:
 		return fmt.Sprintf("Z%d", r)
-	case avx2:
+	case avx2, avxvnni:
 		return fmt.Sprintf("Y%d", r)
 	}
 	return fmt.Sprintf("V%d", r)

@@ -3,8 +3,9 @@
 //	go generate ./kernels/...
 //
 // Each kernel is written once as Go code that emits instructions, for the tiers
-// AVX-512, AVX2 and NEON. The files it writes are committed, and a test compares
-// them with what it would write now. It has no dependency and is no library.
+// AVX-512, AVX2 and NEON, and products of bytes for AVX-VNNI and I8MM too. The
+// files it writes are committed, and a test compares them with what it would
+// write now. It has no dependency and is no library.
 //
 // source.go holds the frame around functions; body.go the loops over elements
 // and their register allocation; amd64.go and arm64.go the instructions; the

@@ -34,7 +34,7 @@ const none = val(-1)
 func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	b := &panelBody{body: &body{t: t, elem: 4, constOf: map[uint64]val{}}, f: f, vec: vec, bias: f.bias,
 		content: map[val][]byte{}}
-	if f.top == 255 && (!vec || t == avx512) {
+	if f.top == 255 && (!vec || b.unsigned()) {
 		b.bias = 128
 	}
 	for step := range f.steps {
@@ -87,7 +87,7 @@ func (b *panelBody) fetched() (n int) {
 // all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
 // panel being asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && (b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered)
+	return b.vec && (b.t == avx512 && b.f.block == 256 || b.t != neon && b.f.scattered)
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
@@ -110,7 +110,7 @@ func (b *panelBody) ahead() (near, far int) {
 
 // word is word i of the block.
 func (b *panelBody) word(i int) val {
-	if b.t != avx2 && i < 4 && b.f.block == 256 && b.f.odd == 0 { // scales, needed again and again
+	if b.t.registers > 16 && i < 4 && b.f.block == 256 && b.f.odd == 0 { // scales, needed again and again
 		if v, ok := b.words[i]; ok {
 			return v
 		}
@@ -119,6 +119,9 @@ func (b *panelBody) word(i int) val {
 	b.words[i] = v
 	return v
 }
+
+// unsigned tells whether the tier's products are of weights of 8 bits without sign, in 32 bits.
+func (b *panelBody) unsigned() bool { return b.t == avx512 || b.t == avxvnni }
 
 // parts is how often a body runs for all 16 rows.
 func (b *panelBody) parts() int { return 64 / b.t.bytes }
@@ -178,7 +181,7 @@ func (b *panelBody) multiple(i, power int, w val) {
 
 // field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
 func (b *panelBody) field(i int, v val, n int, mask uint64) {
-	if b.vec && b.t == avx512 { // bytes of 8 bits can be multiplied as well: then the sum is shifted instead
+	if b.vec && b.unsigned() { // bytes of 8 bits can be multiplied as well: then the sum is shifted instead
 		b.multiple(i, n, b.and(v, b.bits(mask<<n)))
 		return
 	}
@@ -200,6 +203,8 @@ func (b *panelBody) multiply(to sumOf, w val, at int) {
 	switch b.t {
 	case avx512:
 		b.sums[to] = b.add("dot", temp, at, b.sum(to), w)
+	case avxvnni:
+		b.sums[to] = b.add("dot256", temp, 0, b.sum(to), w, b.add("broadcast", temp, at))
 	case neon:
 		word := at % recordBytes % 16 / 4
 		b.sums[to] = b.add("dot", temp, word, b.sum(to), w, b.activations(at-4*word))
@@ -235,6 +240,8 @@ func (b *panelBody) multiplyTurned(to sumOf, w val, i, j int) {
 	switch local := 16*i + 4*j; b.t { // on amd64 they are turned once for all panels
 	case avx512:
 		b.sums[to] = b.add("dotLocal", temp, local, b.sum(to), w)
+	case avxvnni:
+		b.sums[to] = b.add("dot256", temp, 0, b.sum(to), w, b.add("broadcastLocal", temp, local))
 	case avx2:
 		b.multiplyAVX2(to, w, b.add("broadcastLocal", temp, local))
 	case neon:

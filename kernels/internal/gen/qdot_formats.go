@@ -175,7 +175,7 @@ func (b *panelBody) q6_k(step int) {
 	d := b.halves()
 	i, first := step/2, step%2*2
 	weights := func(q, w int, low, high val) {
-		if b.vec && b.t == avx512 && q == 3 { // four times the weight, with the high bits where they are
+		if b.vec && b.unsigned() && q == 3 { // four times the weight, with the high bits where they are
 			b.multiple(32*i+24+w, 2, b.andOr(high, b.bits(lowPairs<<6), b.and(b.shr(low, 2), b.bits(lowNibbles<<2))))
 			return
 		}
@@ -249,7 +249,7 @@ func (b *panelBody) q2_0(int) {
 		for j := range 4 {
 			if b.vec { // bits 2j, 2j+1 of all bytes: every fourth weight
 				to, x := sumOf{w / 2, 2 * j}, v
-				if b.t != avx512 {
+				if !b.unsigned() {
 					to.power, x = 0, b.shift(v, 2*j)
 				}
 				x = b.and(x, b.bits(lowPairs<<to.power))

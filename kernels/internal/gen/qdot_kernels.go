@@ -8,10 +8,12 @@ import (
 // qdotFormats writes, for each format, the product of a row of activations with panels, and the unpacking of a panel.
 func (s *source) qdotFormats() {
 	for _, vec := range []bool{true, false} {
-		chooser := map[*tier]*strings.Builder{avx512: {}, avx2: {}, neon: {}}
+		chooser := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, neon: {}}
+		amd64 := []*tier{avx512, avx2}
 		name, list := "unpackBlocks", "panel, bytes *byte, s, m *float32, blocks int"
 		doc := "sets bytes, s and m to the weights, scales and offsets of a panel; see Form."
 		if vec {
+			amd64 = []*tier{avx512, avxvnni, avx2}
 			name, list = "vecBlocks", "c *float32, panels *byte, next, count int, x *uint32, blocks int"
 			doc = "adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec."
 		}
@@ -23,7 +25,7 @@ func (s *source) qdotFormats() {
 			kernel := strings.TrimSuffix(name, "Blocks") + strings.ToUpper(format.name)
 			f := s.declare(kernel, list, kernel+" "+doc)
 			f.local = true
-			for _, t := range tiers {
+			for _, t := range append(amd64, neon) {
 				s.panelKernel(f, format, t, vec)
 				fmt.Fprintf(chooser[t], "case %q:\n%s%s(%s)\n", format.name, kernel, t.suffix, strings.Join(args, ", "))
 			}
@@ -33,8 +35,7 @@ func (s *source) qdotFormats() {
 			return fmt.Sprintf("switch format {\n%sdefault:\npanic(\"no such format\")\n}\n", chooser[t])
 		}
 		head := fmt.Sprintf("\n// %s %s\n%s {\n", name, doc, signature)
-		s.extra["amd64"] += head + "if cpu.Has(cpu.AVX512VNNI) {\n" + choice(avx512) + "return\n}\n" +
-			choice(avx2) + "}\n"
+		s.extra["amd64"] += head + byTier(choice, amd64...) + "}\n"
 		s.extra["arm64"] += head + choice(neon) + "}\n"
 		s.extra["none"] += fmt.Sprintf("\n%s { %s }\n", signature, noAssembly)
 	}

@@ -13,6 +13,8 @@ func TestPanelEncodings(t *testing.T) {
 	}{
 		{func(s *source) { s.sdot(0, 1, 2, 3) }, "WORD $0x4fa2e820"},
 		{func(s *source) { s.sdot(31, 30, 29, 2) }, "WORD $0x4f9debdf"},
+		{func(s *source) { s.usmmla(0, 1, 2) }, "WORD $0x4e82ac20"},
+		{func(s *source) { s.usmmla(31, 30, 29) }, "WORD $0x4e9dafdf"},
 		{func(s *source) { s.panelWord("tbl", 3, 4, 5) }, "WORD $0x4e050083"},
 		{func(s *source) { s.panelWord("imul", 3, 4, 5) }, "WORD $0x4ea59c83"},
 		{func(s *source) { s.panelWord("uxt8", 3, 4, 0) }, "WORD $0x2f08a483"},

@@ -32,30 +32,31 @@ func (f *tileForm) sumAt(i int) int {
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
 var (
-	qdotRows    = map[*tier]int{avx512: 6, avx2: 6, neon: 4}
-	qdotColumns = map[*tier]int{avx512: 32, avx2: 8, neon: 8}
+	qdotRows    = map[*tier]int{avx512: 6, avxvnni: 3, avx2: 6, i8mm: 6, neon: 4}
+	qdotColumns = map[*tier]int{avx512: 32, avxvnni: 16, avx2: 8, i8mm: 8, neon: 8}
 )
 
-// qdotTiles writes the products of a form with a few rows of activations. With AVX-512 a tile has two panels, otherwise
-// half of one.
+// qdotTiles writes the products of a form with a few rows of activations. With AVX-512 a tile has two panels, with
+// AVX-VNNI one, otherwise half of one.
 func (s *source) qdotTiles() {
 	const list = "groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, " +
 		"c *float32, ldc int, add bool"
 	const args = "(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)"
-	cases := map[*tier]*strings.Builder{avx512: {}, avx2: {}, neon: {}}
+	cases := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, i8mm: {}, neon: {}}
 	for number, form := range tileForms {
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
 			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
 				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.",
+				"beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one, otherwise half "+
+				"a panel.",
 				name, rows, form.doc)
 			if !form.wide {
 				doc += " With AVX2 the weights must be -32 to 31."
 			}
 			f := s.declare(name, list, doc)
 			f.local = true
-			for _, t := range tiers {
+			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
 				if rows > qdotRows[t] {
 					continue
 				}
@@ -65,12 +66,21 @@ func (s *source) qdotTiles() {
 					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
 				case t == avx512:
 					s.qdotTile512(f, form, rows)
+				case t == avxvnni:
+					s.qdotTileVNNI(f, form, rows)
 				case t == avx2:
 					s.qdotTile256(f, form, rows)
+				case t == i8mm && rows > 1:
+					s.qdotTileI8MM(f, form, rows)
 				case t == neon:
 					s.qdotTileARM64(f, form, rows)
 				}
-				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s%s\n", number, rows, kernel, t.suffix, args)
+				if t == i8mm && rows == 1 { // half of its products would be of nothing
+					kernel += neon.suffix
+				} else {
+					kernel += t.suffix
+				}
+				fmt.Fprintf(cases[t], "case %d<<3 + %d:\n%s%s\n", number, rows, kernel, args)
 			}
 		}
 	}
@@ -81,10 +91,8 @@ func (s *source) qdotTiles() {
 	const text = "\n// tileShape is the most rows and the columns of a tile in the current tier.\n" +
 		"func tileShape() (rows, columns int) {\n%s}\n" +
 		"\n// tile computes a tile in the current tier; see tile32x1.\nfunc tile(kind, rows int, " + list + ") {\n%s}\n"
-	const has = "if cpu.Has(cpu.AVX512VNNI) {\n%s}\n"
-	s.extra["amd64"] += fmt.Sprintf(text, fmt.Sprintf(has, shape(avx512))+shape(avx2),
-		fmt.Sprintf(has, choose(avx512)+"return\n")+choose(avx2))
-	s.extra["arm64"] += fmt.Sprintf(text, shape(neon), choose(neon))
+	s.extra["amd64"] += fmt.Sprintf(text, byTier(shape, avx512, avxvnni, avx2), byTier(choose, avx512, avxvnni, avx2))
+	s.extra["arm64"] += fmt.Sprintf(text, byTier(shape, i8mm, neon), byTier(choose, i8mm, neon))
 	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n"+
 		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
 }
@@ -201,12 +209,29 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 func (s *source) qdotPeak() {
 	f := s.declare("dotPeak", "turns int",
 		"dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.")
+	f.local = true
+	const head = "\n// peak is dotPeak of the current tier.\nfunc peak(turns int) {\n%s}\n"
+	call := func(t *tier) string { return fmt.Sprintf("%s%s(turns)\n", f.name, t.suffix) }
+	s.extra["amd64"] += fmt.Sprintf(head, byTier(call, avx512, avxvnni, avx2))
+	s.extra["arm64"] += fmt.Sprintf(head, byTier(call, i8mm, neon))
+	s.extra["none"] += fmt.Sprintf("\nfunc peak(turns int) { %s }\n", noAssembly)
 	s.begin(f, avx512, "VPDPBUSD: 12·128 operations a turn.")
 	s.p("MOVQ %s, CX", s.args["turns"])
 	s.p("PCALIGN $64")
 	s.place("loop")
 	for i := range 12 {
 		s.p("VPDPBUSD Z24, Z25, Z%d", i)
+	}
+	s.p("DECQ CX")
+	s.p("JNE loop")
+	s.p("VZEROUPPER")
+	s.p("RET")
+	s.begin(f, avxvnni, "VPDPBUSD: 12·64 operations a turn.")
+	s.p("MOVQ %s, CX", s.args["turns"])
+	s.p("PCALIGN $64")
+	s.place("loop")
+	for i := range 12 {
+		s.dot256(14, 15, i)
 	}
 	s.p("DECQ CX")
 	s.p("JNE loop")
@@ -224,6 +249,16 @@ func (s *source) qdotPeak() {
 	s.p("DECQ CX")
 	s.p("JNE loop")
 	s.p("VZEROUPPER")
+	s.p("RET")
+	s.begin(f, i8mm, fmt.Sprintf("USMMLA: %d operations a turn.", 12*64))
+	s.p("MOVD %s, R0", s.args["turns"])
+	s.p("PCALIGN $64")
+	s.place("loop")
+	for i := range 12 {
+		s.usmmla(i, 24, 25)
+	}
+	s.p("SUBS $1, R0")
+	s.p("BNE loop")
 	s.p("RET")
 	s.begin(f, neon, fmt.Sprintf("SDOT: %d operations a turn.", 12*32))
 	s.p("MOVD %s, R0", s.args["turns"])

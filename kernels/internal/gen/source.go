@@ -14,11 +14,14 @@ type tier struct {
 }
 
 var (
-	avx512 = &tier{"AVX512", "amd64", 64, 32}
-	avx2   = &tier{"AVX2", "amd64", 32, 16}
-	neon   = &tier{"", "arm64", 16, 32}
+	avx512  = &tier{"AVX512", "amd64", 64, 32}
+	avxvnni = &tier{"AVXVNNI", "amd64", 32, 16} // AVX2 and products of bytes
+	avx2    = &tier{"AVX2", "amd64", 32, 16}
+	neon    = &tier{"", "arm64", 16, 32}
+	i8mm    = &tier{"I8MM", "arm64", 16, 32} // NEON and matrix products of bytes
 )
 
+// tiers are those that most families are written in; the others add only products of bytes.
 var tiers = []*tier{avx512, avx2, neon}
 
 type param struct{ name, typ string }
@@ -173,7 +176,7 @@ func (s *source) files() map[string]string {
 func (s *source) declarations(arch string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s//go:build !purego\n\npackage %s\n\n", notice, s.pkg)
-	if arch == "amd64" {
+	if arch == "amd64" || strings.Contains(s.extra[arch], "cpu.") {
 		fmt.Fprintf(&b, "import %q\n\n", "github.com/fucina-go/fucina/kernels/cpu")
 	}
 	fmt.Fprintf(&b, "// hasSIMD tells that this build has assembly.\nconst hasSIMD = true\n")
@@ -199,10 +202,10 @@ func (s *source) declarations(arch string) string {
 			fmt.Fprintf(&b, "\n%s\nfunc %s(%s) {\n%s}\n", doc, f.name, f.list, body)
 			doc = ""
 		}
+		if doc != "" {
+			doc += "\n//\n"
+		}
 		for _, name := range names {
-			if doc != "" {
-				doc += "\n//\n"
-			}
 			fmt.Fprintf(&b, "\n%s//go:noescape\nfunc %s(%s)\n", doc, name, f.list)
 		}
 	}
