@@ -24,3 +24,11 @@ func fifths(q []int8, b []byte) {
 		q[j] |= int8(bits>>j&1) << 4
 	}
 }
+
+// pairs sets q to the 2 bits that 256 weights have in 64 bytes: of 32 bytes, byte j has those of the weights j, 32+j,
+// 64+j and 96+j, the first lowest.
+func pairs(q []int8, b []byte) {
+	for j := range q {
+		q[j] = int8(b[j/128*32+j%32] >> (j % 128 / 32 * 2) & 3)
+	}
+}

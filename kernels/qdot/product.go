@@ -13,7 +13,7 @@ type Form struct {
 
 // NewForm returns a form that holds two panels of k weights of any format.
 func NewForm(k int) *Form {
-	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k/2)}
+	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k)}
 }
 
 // Vec computes c[16·p+j] = (row j of panel p)·x for count panels, of which the first begins at panels[0] and the next
@@ -65,7 +65,11 @@ func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from
 	}
 	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
 	if offset {
-		y += float32(m * math.Float32frombits(x[wordScaledSum]))
+		scaled := x[wordScaledSum]
+		if len(q) == Group/2 {
+			scaled = x[wordScaledLow+from/(Group/2)]
+		}
+		y += float32(m * math.Float32frombits(scaled))
 	}
 	return y
 }

@@ -11,7 +11,7 @@
 // perhaps an offset m, so that a weight is s·q + m. Then, group after group and starting from 0,
 //
 //	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
-//	y = y + m · (d·float32(Σ a))            if the format has offsets
+//	y = y + m · (d·float32(Σ a))            if the format has offsets, the sum over what shares m
 //
 // Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
 // that row alone.
@@ -49,7 +49,8 @@ type Format struct {
 }
 
 // formats is every format of this package.
-var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0}
+var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0,
+	&q2_k, &q3_k}
 
 // ByName returns the format, or nil if its products are not computed in integers.
 func ByName(name string) *Format {

@@ -41,6 +41,9 @@ func randomRows(r *rand.Rand, f *Format, n, k int) []byte {
 			if f.offset {
 				scales = []int{0, 2}
 			}
+			if f.Name == "q2_k" {
+				scales = []int{80, 82}
+			}
 		}
 		if f.odd == 1 { // an exponent, anything is a number
 			b[at] = byte(118 + r.IntN(20))
@@ -161,7 +164,13 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 			}
 			y += float32(float32(sum) * float32(s[from/f.each]*math.Float32frombits(record[wordScale])))
 			if f.offset {
-				y += float32(m[from/f.each] * math.Float32frombits(record[wordScaledSum]))
+				total := int32(0)
+				for j := range f.each {
+					at := (b*f.Block + from + j) % Group
+					total += int32(int8(record[at/4] >> (at % 4 * 8)))
+				}
+				scaled := float32(math.Float32frombits(record[wordScale]) * float32(total))
+				y += float32(m[from/f.each] * scaled)
 			}
 		}
 	}

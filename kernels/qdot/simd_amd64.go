@@ -191,6 +191,34 @@ func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 //go:noescape
 func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
@@ -346,6 +374,30 @@ func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
 //
 //go:noescape
 func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -713,6 +765,156 @@ func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+
+//
+//go:noescape
+func tile16Offsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
+//
+//go:noescape
+func tile16Widex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 func dotPeak(turns int) {
 	if cpu.Current() == cpu.AVX512 {
@@ -776,6 +978,10 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 			vecTQ2_0AVX512(c, panels, next, count, x, blocks)
 		case "q2_0":
 			vecQ2_0AVX512(c, panels, next, count, x, blocks)
+		case "q2_k":
+			vecQ2_KAVX512(c, panels, next, count, x, blocks)
+		case "q3_k":
+			vecQ3_KAVX512(c, panels, next, count, x, blocks)
 		default:
 			panic("no such format")
 		}
@@ -808,6 +1014,10 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 		vecTQ2_0AVX2(c, panels, next, count, x, blocks)
 	case "q2_0":
 		vecQ2_0AVX2(c, panels, next, count, x, blocks)
+	case "q2_k":
+		vecQ2_KAVX2(c, panels, next, count, x, blocks)
+	case "q3_k":
+		vecQ3_KAVX2(c, panels, next, count, x, blocks)
 	default:
 		panic("no such format")
 	}
@@ -843,6 +1053,10 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 			unpackTQ2_0AVX512(panel, bytes, s, m, blocks)
 		case "q2_0":
 			unpackQ2_0AVX512(panel, bytes, s, m, blocks)
+		case "q2_k":
+			unpackQ2_KAVX512(panel, bytes, s, m, blocks)
+		case "q3_k":
+			unpackQ3_KAVX512(panel, bytes, s, m, blocks)
 		default:
 			panic("no such format")
 		}
@@ -875,6 +1089,10 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 		unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
 	case "q2_0":
 		unpackQ2_0AVX2(panel, bytes, s, m, blocks)
+	case "q2_k":
+		unpackQ2_KAVX2(panel, bytes, s, m, blocks)
+	case "q3_k":
+		unpackQ3_KAVX2(panel, bytes, s, m, blocks)
 	default:
 		panic("no such format")
 	}
@@ -940,6 +1158,30 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 6:
 			tile32x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 4:
+			tile16Offsetx4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 5:
+			tile16Offsetx5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 6:
+			tile16Offsetx6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16x2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 4:
+			tile16x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 5:
+			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 6:
+			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -994,6 +1236,30 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 3<<3 + 6:
 		tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 1:
+		tile16Offsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 2:
+		tile16Offsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 3:
+		tile16Offsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 4:
+		tile16Offsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 5:
+		tile16Offsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 6:
+		tile16Offsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 1:
+		tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 2:
+		tile16Widex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 3:
+		tile16Widex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 4:
+		tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 5:
+		tile16Widex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 6:
+		tile16Widex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	default:
 		panic("no such tile")
 	}

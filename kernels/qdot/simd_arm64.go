@@ -85,6 +85,18 @@ func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 //go:noescape
 func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
 
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
@@ -149,6 +161,16 @@ func unpackTQ2_0(panel, bytes *byte, s, m *float32, blocks int)
 //
 //go:noescape
 func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_K(panel, bytes *byte, s, m *float32, blocks int)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ3_K(panel, bytes *byte, s, m *float32, blocks int)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -246,6 +268,38 @@ func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint3
 //go:noescape
 func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
 //go:noescape
@@ -292,6 +346,10 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 		vecTQ2_0(c, panels, next, count, x, blocks)
 	case "q2_0":
 		vecQ2_0(c, panels, next, count, x, blocks)
+	case "q2_k":
+		vecQ2_K(c, panels, next, count, x, blocks)
+	case "q3_k":
+		vecQ3_K(c, panels, next, count, x, blocks)
 	default:
 		panic("no such format")
 	}
@@ -326,6 +384,10 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 		unpackTQ2_0(panel, bytes, s, m, blocks)
 	case "q2_0":
 		unpackQ2_0(panel, bytes, s, m, blocks)
+	case "q2_k":
+		unpackQ2_K(panel, bytes, s, m, blocks)
+	case "q3_k":
+		unpackQ3_K(panel, bytes, s, m, blocks)
 	default:
 		panic("no such format")
 	}
@@ -371,6 +433,22 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	case 3<<3 + 4:
 		tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 1:
+		tile16Offsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 2:
+		tile16Offsetx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 3:
+		tile16Offsetx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 4<<3 + 4:
+		tile16Offsetx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 1:
+		tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 2:
+		tile16x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 3:
+		tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+	case 5<<3 + 4:
+		tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 	default:
 		panic("no such tile")
 	}

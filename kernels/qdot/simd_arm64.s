@@ -72,7 +72,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $544, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -155,7 +155,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $288, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -204,7 +204,7 @@ part0:
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 52(R3), F6
+	FMOVQ 60(R3), F6
 	WORD $0x4f86e043 // SDOT V3, V2, V6[0]
 	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
@@ -231,7 +231,7 @@ part0:
 	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 68(R3), F2
+	FMOVQ 76(R3), F2
 	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
 	FMOVQ 576(R9), F6
 	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
@@ -278,13 +278,13 @@ part0:
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
-	FMOVS 84(R3), F6
+	FMOVS 92(R3), F6
 	VDUP V6.S[0], V6.S4
 	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
 	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVS 88(R3), F6
+	FMOVS 96(R3), F6
 	VDUP V6.S[0], V6.S4
 	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
 	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
@@ -322,12 +322,12 @@ part1:
 	FMOVQ 768(R9), F3
 	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 104(R3), F8
+	FMOVQ 120(R3), F8
 	WORD $0x4f88e022 // SDOT V2, V1, V8[0]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 156(R3), F7
+	FMOVQ 180(R3), F7
 	WORD $0x4f87e061 // SDOT V1, V3, V7[0]
 	FMOVQ 832(R9), F3
 	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
@@ -349,11 +349,11 @@ part1:
 	WORD $0x4fa7e861 // SDOT V1, V3, V7[3]
 	FMOVQ 1024(R9), F7
 	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	FMOVQ 120(R3), F8
+	FMOVQ 136(R3), F8
 	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	FMOVQ 172(R3), F3
+	FMOVQ 196(R3), F3
 	WORD $0x4f83e0e1 // SDOT V1, V7, V3[0]
 	FMOVQ 1088(R9), F7
 	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
@@ -384,13 +384,13 @@ part1:
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
-	FMOVS 136(R3), F5
+	FMOVS 152(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 140(R3), F5
+	FMOVS 156(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
@@ -402,13 +402,13 @@ part1:
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	FMOVS 188(R3), F7
+	FMOVS 212(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 192(R3), F7
+	FMOVS 216(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
@@ -446,12 +446,12 @@ part2:
 	FMOVQ 1280(R9), F1
 	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
 	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 208(R3), F5
+	FMOVQ 240(R3), F5
 	WORD $0x4f85e003 // SDOT V3, V0, V5[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	VEOR V0.B16, V0.B16, V0.B16
-	FMOVQ 260(R3), F4
+	FMOVQ 300(R3), F4
 	WORD $0x4f84e020 // SDOT V0, V1, V4[0]
 	FMOVQ 1344(R9), F1
 	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
@@ -473,11 +473,11 @@ part2:
 	WORD $0x4fa4e820 // SDOT V0, V1, V4[3]
 	FMOVQ 1536(R9), F4
 	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	FMOVQ 224(R3), F5
+	FMOVQ 256(R3), F5
 	WORD $0x4f85e023 // SDOT V3, V1, V5[0]
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 276(R3), F1
+	FMOVQ 316(R3), F1
 	WORD $0x4f81e080 // SDOT V0, V4, V1[0]
 	FMOVQ 1600(R9), F4
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
@@ -514,13 +514,13 @@ part2:
 	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 240(R3), F2
+	FMOVS 272(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 244(R3), F2
+	FMOVS 276(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
@@ -538,13 +538,13 @@ part2:
 	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	FMOVS 292(R3), F2
+	FMOVS 332(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 296(R3), F2
+	FMOVS 336(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
@@ -582,12 +582,12 @@ part3:
 	FMOVQ 1792(R9), F0
 	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
 	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 312(R3), F5
+	FMOVQ 360(R3), F5
 	WORD $0x4f85e0ca // SDOT V10, V6, V5[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 364(R3), F4
+	FMOVQ 420(R3), F4
 	WORD $0x4f84e006 // SDOT V6, V0, V4[0]
 	FMOVQ 1856(R9), F0
 	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
@@ -609,11 +609,11 @@ part3:
 	WORD $0x4fa4e806 // SDOT V6, V0, V4[3]
 	FMOVQ 2048(R9), F4
 	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
-	FMOVQ 328(R3), F5
+	FMOVQ 376(R3), F5
 	WORD $0x4f85e00a // SDOT V10, V0, V5[0]
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 380(R3), F0
+	FMOVQ 436(R3), F0
 	WORD $0x4f80e086 // SDOT V6, V4, V0[0]
 	FMOVQ 2112(R9), F4
 	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
@@ -651,13 +651,13 @@ part3:
 	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e22dd08 // FMUL V8, V8, V2 of 4-byte lanes
-	FMOVS 344(R3), F1
+	FMOVS 392(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 348(R3), F1
+	FMOVS 396(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
@@ -675,13 +675,13 @@ part3:
 	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	FMOVS 396(R3), F1
+	FMOVS 452(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 400(R3), F1
+	FMOVS 456(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
@@ -700,7 +700,7 @@ part3:
 	SUBS $1, R8
 	BNE panel3
 	ADD $2304, R0
-	ADD $416, R3
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -749,10 +749,10 @@ part0:
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	FMOVS 96(R3), F4
+	FMOVS 104(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	FMOVQ 52(R3), F1
+	FMOVQ 60(R3), F1
 	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
 	FMOVQ 2144(R9), F5
 	FMOVQ 96(R9), F6
@@ -810,10 +810,10 @@ part0:
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	FMOVS 100(R3), F8
+	FMOVS 108(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
-	FMOVQ 68(R3), F1
+	FMOVQ 76(R3), F1
 	WORD $0x4f81e0e8 // SDOT V8, V7, V1[0]
 	FMOVQ 2400(R9), F7
 	FMOVQ 352(R9), F6
@@ -883,7 +883,7 @@ part0:
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 84(R3), F5
+	FMOVS 92(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
@@ -893,7 +893,7 @@ part0:
 	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
-	FMOVS 84(R3), F5
+	FMOVS 92(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
@@ -931,10 +931,10 @@ part1:
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
 	WORD $0x4ea01c84 // ORR V4, V4, V0 of 4-byte lanes
-	FMOVS 148(R3), F0
+	FMOVS 164(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 104(R3), F2
+	FMOVQ 120(R3), F2
 	WORD $0x4f82e080 // SDOT V0, V4, V2[0]
 	FMOVQ 544(R9), F4
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
@@ -942,10 +942,10 @@ part1:
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
 	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	FMOVS 200(R3), F4
+	FMOVS 224(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	FMOVQ 156(R3), F8
+	FMOVQ 180(R3), F8
 	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
 	FMOVQ 2144(R9), F7
 	FMOVQ 96(R9), F1
@@ -996,10 +996,10 @@ part1:
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	FMOVS 152(R3), F1
+	FMOVS 168(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	FMOVQ 120(R3), F3
+	FMOVQ 136(R3), F3
 	WORD $0x4f83e041 // SDOT V1, V2, V3[0]
 	FMOVQ 800(R9), F2
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
@@ -1007,10 +1007,10 @@ part1:
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
 	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	FMOVS 204(R3), F2
+	FMOVS 228(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 172(R3), F8
+	FMOVQ 196(R3), F8
 	WORD $0x4f88e0e2 // SDOT V2, V7, V8[0]
 	FMOVQ 2400(R9), F7
 	FMOVQ 352(R9), F10
@@ -1060,7 +1060,7 @@ part1:
 	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e25dd08 // FMUL V8, V8, V5 of 4-byte lanes
-	FMOVS 136(R3), F10
+	FMOVS 152(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -1071,7 +1071,7 @@ part1:
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e25dd4a // FMUL V10, V10, V5 of 4-byte lanes
-	FMOVS 136(R3), F0
+	FMOVS 152(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
@@ -1082,7 +1082,7 @@ part1:
 	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
-	FMOVS 188(R3), F1
+	FMOVS 212(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
@@ -1092,7 +1092,7 @@ part1:
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	FMOVS 188(R3), F1
+	FMOVS 212(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -1130,20 +1130,20 @@ part2:
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c80 // AND V0, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	FMOVS 252(R3), F5
+	FMOVS 284(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 208(R3), F4
+	FMOVQ 240(R3), F4
 	WORD $0x4f84e005 // SDOT V5, V0, V4[0]
 	FMOVQ 1568(R9), F0
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
 	WORD $0x4ea01d4a // ORR V10, V10, V0 of 4-byte lanes
-	FMOVS 304(R3), F0
+	FMOVS 344(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 260(R3), F2
+	FMOVQ 300(R3), F2
 	WORD $0x4f82e140 // SDOT V0, V10, V2[0]
 	FMOVQ 2656(R9), F10
 	FMOVQ 1120(R9), F8
@@ -1191,20 +1191,20 @@ part2:
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1c89 // AND V9, V4, V29 of 4-byte lanes
 	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	FMOVS 256(R3), F10
+	FMOVS 288(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
-	FMOVQ 224(R3), F4
+	FMOVQ 256(R3), F4
 	WORD $0x4f84e12a // SDOT V10, V9, V4[0]
 	FMOVQ 1824(R9), F9
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	FMOVS 308(R3), F9
+	FMOVS 348(R3), F9
 	VDUP V9.S[0], V9.S4
 	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
-	FMOVQ 276(R3), F2
+	FMOVQ 316(R3), F2
 	WORD $0x4f82e069 // SDOT V9, V3, V2[0]
 	FMOVQ 2912(R9), F3
 	FMOVQ 1376(R9), F8
@@ -1251,7 +1251,7 @@ part2:
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVS 240(R3), F3
+	FMOVS 272(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
@@ -1262,7 +1262,7 @@ part2:
 	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	FMOVS 240(R3), F5
+	FMOVS 272(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
@@ -1273,7 +1273,7 @@ part2:
 	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVS 292(R3), F10
+	FMOVS 332(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -1283,7 +1283,7 @@ part2:
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	FMOVS 292(R3), F10
+	FMOVS 332(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
@@ -1321,10 +1321,10 @@ part3:
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
 	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	FMOVS 356(R3), F1
+	FMOVS 404(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	FMOVQ 312(R3), F5
+	FMOVQ 360(R3), F5
 	WORD $0x4f85e001 // SDOT V1, V0, V5[0]
 	FMOVQ 1568(R9), F0
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
@@ -1332,10 +1332,10 @@ part3:
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
 	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	FMOVS 408(R3), F0
+	FMOVS 464(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 364(R3), F9
+	FMOVQ 420(R3), F9
 	WORD $0x4f89e060 // SDOT V0, V3, V9[0]
 	FMOVQ 2656(R9), F3
 	FMOVQ 1120(R9), F2
@@ -1386,10 +1386,10 @@ part3:
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	FMOVS 360(R3), F2
+	FMOVS 408(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 328(R3), F4
+	FMOVQ 376(R3), F4
 	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
 	FMOVQ 1824(R9), F5
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
@@ -1397,10 +1397,10 @@ part3:
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
 	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	FMOVS 412(R3), F5
+	FMOVS 468(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 380(R3), F9
+	FMOVQ 436(R3), F9
 	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
 	FMOVQ 2912(R9), F3
 	PRFM 1152(R12), PLDL1KEEP
@@ -1451,7 +1451,7 @@ part3:
 	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
-	FMOVS 344(R3), F6
+	FMOVS 392(R3), F6
 	VDUP V6.S[0], V6.S4
 	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
@@ -1462,7 +1462,7 @@ part3:
 	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
-	FMOVS 344(R3), F1
+	FMOVS 392(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -1473,7 +1473,7 @@ part3:
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e2adc21 // FMUL V1, V1, V10 of 4-byte lanes
-	FMOVS 396(R3), F2
+	FMOVS 452(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -1483,7 +1483,7 @@ part3:
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
-	FMOVS 396(R3), F2
+	FMOVS 452(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
@@ -1504,7 +1504,7 @@ part3:
 	SUBS $1, R8
 	BNE panel3
 	ADD $3360, R0
-	ADD $416, R3
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -1593,7 +1593,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $320, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -1719,7 +1719,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $352, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -1851,7 +1851,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $384, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -1909,7 +1909,7 @@ part0:
 	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 52(R3), F3
+	FMOVQ 60(R3), F3
 	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
 	FMOVQ 832(R9), F5
 	FMOVQ 320(R9), F7
@@ -1960,7 +1960,7 @@ part0:
 	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
 	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
 	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	FMOVQ 68(R3), F3
+	FMOVQ 76(R3), F3
 	WORD $0x4f83e122 // SDOT V2, V9, V3[0]
 	FMOVQ 1088(R9), F9
 	FMOVQ 576(R9), F6
@@ -2025,14 +2025,14 @@ part0:
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
-	FMOVS 84(R3), F8
+	FMOVS 92(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
 	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 88(R3), F8
+	FMOVS 96(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
@@ -2074,14 +2074,14 @@ part1:
 	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
 	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
 	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 104(R3), F5
+	FMOVQ 120(R3), F5
 	WORD $0x4f85e0c3 // SDOT V3, V6, V5[0]
 	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
 	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
 	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
 	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 156(R3), F1
+	FMOVQ 180(R3), F1
 	WORD $0x4f81e0c2 // SDOT V2, V6, V1[0]
 	FMOVQ 1344(R9), F6
 	FMOVQ 320(R9), F4
@@ -2126,13 +2126,13 @@ part1:
 	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
 	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
 	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	FMOVQ 120(R3), F7
+	FMOVQ 136(R3), F7
 	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
 	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
 	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
 	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
 	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	FMOVQ 172(R3), F1
+	FMOVQ 196(R3), F1
 	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
 	FMOVQ 1600(R9), F9
 	FMOVQ 576(R9), F5
@@ -2181,13 +2181,13 @@ part1:
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
-	FMOVS 136(R3), F5
+	FMOVS 152(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 140(R3), F5
+	FMOVS 156(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
@@ -2199,14 +2199,14 @@ part1:
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	FMOVS 188(R3), F7
+	FMOVS 212(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
 	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 192(R3), F7
+	FMOVS 216(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
@@ -2247,14 +2247,14 @@ part2:
 	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
 	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 208(R3), F6
+	FMOVQ 240(R3), F6
 	WORD $0x4f86e0a1 // SDOT V1, V5, V6[0]
 	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
 	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
 	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 260(R3), F0
+	FMOVQ 300(R3), F0
 	WORD $0x4f80e0a2 // SDOT V2, V5, V0[0]
 	FMOVQ 1856(R9), F5
 	FMOVQ 320(R9), F3
@@ -2295,13 +2295,13 @@ part2:
 	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
 	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
 	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	FMOVQ 224(R3), F4
+	FMOVQ 256(R3), F4
 	WORD $0x4f84e121 // SDOT V1, V9, V4[0]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
 	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
 	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	FMOVQ 276(R3), F0
+	FMOVQ 316(R3), F0
 	WORD $0x4f80e122 // SDOT V2, V9, V0[0]
 	FMOVQ 2112(R9), F9
 	FMOVQ 576(R9), F6
@@ -2353,13 +2353,13 @@ part2:
 	WORD $0x6e28dd29 // FMUL V9, V9, V8 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 240(R3), F5
+	FMOVS 272(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 244(R3), F5
+	FMOVS 276(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
@@ -2377,14 +2377,14 @@ part2:
 	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	FMOVS 292(R3), F5
+	FMOVS 332(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
 	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 296(R3), F5
+	FMOVS 336(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
@@ -2426,14 +2426,14 @@ part3:
 	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
 	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
 	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 312(R3), F4
+	FMOVQ 360(R3), F4
 	WORD $0x4f84e06a // SDOT V10, V3, V4[0]
 	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
 	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
 	WORD $0x4e3a1d03 // AND V3, V8, V26 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 364(R3), F8
+	FMOVQ 420(R3), F8
 	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
 	FMOVQ 2368(R9), F3
 	FMOVQ 320(R9), F0
@@ -2477,13 +2477,13 @@ part3:
 	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
 	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
 	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	FMOVQ 328(R3), F1
+	FMOVQ 376(R3), F1
 	WORD $0x4f81e12a // SDOT V10, V9, V1[0]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
 	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 380(R3), F8
+	FMOVQ 436(R3), F8
 	WORD $0x4f88e122 // SDOT V2, V9, V8[0]
 	FMOVQ 2624(R9), F9
 	FMOVQ 576(R9), F4
@@ -2539,13 +2539,13 @@ part3:
 	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e25dcc6 // FMUL V6, V6, V5 of 4-byte lanes
-	FMOVS 344(R3), F3
+	FMOVS 392(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 348(R3), F3
+	FMOVS 396(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
@@ -2563,14 +2563,14 @@ part3:
 	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	FMOVS 396(R3), F3
+	FMOVS 452(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
 	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 400(R3), F3
+	FMOVS 456(R3), F3
 	VDUP V3.S[0], V3.S4
 	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
 	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
@@ -2589,7 +2589,7 @@ part3:
 	SUBS $1, R8
 	BNE panel3
 	ADD $2816, R0
-	ADD $416, R3
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -2679,7 +2679,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $288, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -2770,12 +2770,12 @@ part0:
 	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
 	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 52(R3), F3
+	FMOVQ 60(R3), F3
 	WORD $0x4f83e086 // SDOT V6, V4, V3[0]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 68(R3), F4
+	FMOVQ 76(R3), F4
 	WORD $0x4f84e0a6 // SDOT V6, V5, V4[0]
 	FMOVQ 448(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
@@ -2809,7 +2809,7 @@ part0:
 	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	FMOVS 84(R3), F4
+	FMOVS 92(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
@@ -2846,12 +2846,12 @@ part1:
 	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
 	VEOR V0.B16, V0.B16, V0.B16
-	FMOVQ 104(R3), F5
+	FMOVQ 120(R3), F5
 	WORD $0x4f85e040 // SDOT V0, V2, V5[0]
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	FMOVQ 120(R3), F2
+	FMOVQ 136(R3), F2
 	WORD $0x4f82e020 // SDOT V0, V1, V2[0]
 	FMOVQ 704(R9), F1
 	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
@@ -2887,7 +2887,7 @@ part1:
 	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e26dc63 // FMUL V3, V3, V6 of 4-byte lanes
-	FMOVS 136(R3), F5
+	FMOVS 152(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -2897,12 +2897,12 @@ part1:
 	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 156(R3), F2
+	FMOVQ 180(R3), F2
 	WORD $0x4f82e003 // SDOT V3, V0, V2[0]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 172(R3), F0
+	FMOVQ 196(R3), F0
 	WORD $0x4f80e0a3 // SDOT V3, V5, V0[0]
 	FMOVQ 960(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
@@ -2937,7 +2937,7 @@ part1:
 	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
-	FMOVS 188(R3), F0
+	FMOVS 212(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
@@ -2974,12 +2974,12 @@ part2:
 	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	VEOR V4.B16, V4.B16, V4.B16
-	FMOVQ 208(R3), F5
+	FMOVQ 240(R3), F5
 	WORD $0x4f85e024 // SDOT V4, V1, V5[0]
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
-	FMOVQ 224(R3), F1
+	FMOVQ 256(R3), F1
 	WORD $0x4f81e0c4 // SDOT V4, V6, V1[0]
 	FMOVQ 1216(R9), F6
 	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
@@ -3014,7 +3014,7 @@ part2:
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e23dc42 // FMUL V2, V2, V3 of 4-byte lanes
-	FMOVS 240(R3), F5
+	FMOVS 272(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
@@ -3025,12 +3025,12 @@ part2:
 	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 260(R3), F1
+	FMOVQ 300(R3), F1
 	WORD $0x4f81e082 // SDOT V2, V4, V1[0]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 276(R3), F4
+	FMOVQ 316(R3), F4
 	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
 	FMOVQ 1472(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
@@ -3064,7 +3064,7 @@ part2:
 	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
-	FMOVS 292(R3), F4
+	FMOVS 332(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -3101,12 +3101,12 @@ part3:
 	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
 	WORD $0x4e0603c6 // TBL V6, V30, V6
 	VEOR V0.B16, V0.B16, V0.B16
-	FMOVQ 312(R3), F5
+	FMOVQ 360(R3), F5
 	WORD $0x4f85e0c0 // SDOT V0, V6, V5[0]
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e0303c3 // TBL V3, V30, V3
-	FMOVQ 328(R3), F6
+	FMOVQ 376(R3), F6
 	WORD $0x4f86e060 // SDOT V0, V3, V6[0]
 	FMOVQ 1728(R9), F3
 	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
@@ -3141,7 +3141,7 @@ part3:
 	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e22dc21 // FMUL V1, V1, V2 of 4-byte lanes
-	FMOVS 344(R3), F5
+	FMOVS 392(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -3152,12 +3152,12 @@ part3:
 	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
 	WORD $0x4e0003c0 // TBL V0, V30, V0
 	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 364(R3), F6
+	FMOVQ 420(R3), F6
 	WORD $0x4f86e001 // SDOT V1, V0, V6[0]
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e0503c5 // TBL V5, V30, V5
-	FMOVQ 380(R3), F0
+	FMOVQ 436(R3), F0
 	WORD $0x4f80e0a1 // SDOT V1, V5, V0[0]
 	FMOVQ 1984(R9), F5
 	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
@@ -3191,7 +3191,7 @@ part3:
 	WORD $0x6eb98400 // SUB V0, V0, V25 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	FMOVS 396(R3), F0
+	FMOVS 452(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
@@ -3212,7 +3212,7 @@ part3:
 	SUBS $1, R8
 	BNE panel3
 	ADD $2176, R0
-	ADD $416, R3
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -3313,7 +3313,7 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $272, R0
-	ADD $52, R3
+	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -3353,21 +3353,21 @@ part0:
 	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVS 92(R3), F5
+	FMOVS 100(R3), F5
 	VDUP V5.S[0], V5.S4
-	FMOVQ 52(R3), F6
+	FMOVQ 60(R3), F6
 	WORD $0x4f86e045 // SDOT V5, V2, V6[0]
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVS 144(R3), F7
+	FMOVS 160(R3), F7
 	VDUP V7.S[0], V7.S4
-	FMOVQ 104(R3), F8
+	FMOVQ 120(R3), F8
 	WORD $0x4f88e047 // SDOT V7, V2, V8[0]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVS 196(R3), F2
+	FMOVS 220(R3), F2
 	VDUP V2.S[0], V2.S4
-	FMOVQ 156(R3), F9
+	FMOVQ 180(R3), F9
 	WORD $0x4f89e022 // SDOT V2, V1, V9[0]
 	FMOVQ 96(R9), F1
 	WORD $0x4e3d1c2a // AND V10, V1, V29 of 4-byte lanes
@@ -3411,16 +3411,16 @@ part0:
 	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
 	WORD $0x6f3e0521 // USHR V1, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 68(R3), F6
+	FMOVQ 76(R3), F6
 	WORD $0x4f86e025 // SDOT V5, V1, V6[0]
 	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	FMOVQ 120(R3), F4
+	FMOVQ 136(R3), F4
 	WORD $0x4f84e027 // SDOT V7, V1, V4[0]
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	FMOVQ 172(R3), F1
+	FMOVQ 196(R3), F1
 	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
 	FMOVQ 352(R9), F9
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
@@ -3464,19 +3464,19 @@ part0:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 84(R3), F1
+	FMOVS 92(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 136(R3), F1
+	FMOVS 152(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 188(R3), F1
+	FMOVS 212(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -3510,27 +3510,27 @@ part1:
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	FMOVQ 544(R9), F2
 	WORD $0x4e3d1c40 // AND V0, V2, V29 of 4-byte lanes
-	FMOVS 248(R3), F7
+	FMOVS 280(R3), F7
 	VDUP V7.S[0], V7.S4
-	FMOVQ 208(R3), F5
+	FMOVQ 240(R3), F5
 	WORD $0x4f85e007 // SDOT V7, V0, V5[0]
 	WORD $0x6f3e0440 // USHR V0, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVS 300(R3), F3
+	FMOVS 340(R3), F3
 	VDUP V3.S[0], V3.S4
-	FMOVQ 260(R3), F9
+	FMOVQ 300(R3), F9
 	WORD $0x4f89e003 // SDOT V3, V0, V9[0]
 	WORD $0x6f3c0440 // USHR V0, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVS 352(R3), F4
+	FMOVS 400(R3), F4
 	VDUP V4.S[0], V4.S4
-	FMOVQ 312(R3), F6
+	FMOVQ 360(R3), F6
 	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVS 404(R3), F0
+	FMOVS 460(R3), F0
 	VDUP V0.S[0], V0.S4
-	FMOVQ 364(R3), F8
+	FMOVQ 420(R3), F8
 	WORD $0x4f88e040 // SDOT V0, V2, V8[0]
 	FMOVQ 608(R9), F2
 	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
@@ -3571,19 +3571,19 @@ part1:
 	WORD $0x4fa8e840 // SDOT V0, V2, V8[3]
 	FMOVQ 800(R9), F8
 	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	FMOVQ 224(R3), F6
+	FMOVQ 256(R3), F6
 	WORD $0x4f86e047 // SDOT V7, V2, V6[0]
 	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 276(R3), F9
+	FMOVQ 316(R3), F9
 	WORD $0x4f89e043 // SDOT V3, V2, V9[0]
 	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 328(R3), F5
+	FMOVQ 376(R3), F5
 	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	FMOVQ 380(R3), F2
+	FMOVQ 436(R3), F2
 	WORD $0x4f82e100 // SDOT V0, V8, V2[0]
 	FMOVQ 864(R9), F8
 	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
@@ -3622,25 +3622,25 @@ part1:
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
 	WORD $0x4fa2e900 // SDOT V0, V8, V2[3]
-	FMOVS 240(R3), F2
+	FMOVS 272(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 292(R3), F2
+	FMOVS 332(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 344(R3), F2
+	FMOVS 392(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 396(R3), F2
+	FMOVS 452(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -3661,7 +3661,7 @@ part1:
 	SUBS $1, R8
 	BNE panel1
 	ADD $1056, R0
-	ADD $416, R3
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -3733,9 +3733,9 @@ part0:
 	PRFM 1088(R12), PLDL1KEEP
 	FMOVQ 160(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	FMOVQ 52(R3), F3
+	FMOVQ 60(R3), F3
 	WORD $0x4e1e0063 // TBL V3, V3, V30
-	FMOVS 92(R3), F1
+	FMOVS 100(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f83e081 // SDOT V1, V4, V3[0]
 	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
@@ -3749,7 +3749,7 @@ part0:
 	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
 	FMOVQ 224(R9), F3
 	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	FMOVQ 68(R3), F4
+	FMOVQ 76(R3), F4
 	WORD $0x4e1e0084 // TBL V4, V4, V30
 	WORD $0x4f84e041 // SDOT V1, V2, V4[0]
 	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
@@ -3761,7 +3761,7 @@ part0:
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4fa4e861 // SDOT V1, V3, V4[3]
-	FMOVS 84(R3), F4
+	FMOVS 92(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
@@ -3782,7 +3782,1399 @@ part0:
 	SUBS $1, R8
 	BNE panel0
 	ADD $288, R0
-	ADD $104, R3
+	ADD $120, R3
+	SUBS $1, R5
+	BNE loop
+	RET
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 4 rows, 336 bytes.
+//
+// func vecQ2_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+TEXT ·vecQ2_K(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R4
+	MOVD panels+8(FP), R0
+	MOVD next+16(FP), R1
+	MOVD count+24(FP), R2
+	MOVD x+32(FP), R3
+	MOVD blocks+40(FP), R5
+	MOVD $consts<>(SB), R11
+	FMOVQ 16(R11), F29
+	FMOVQ 224(R11), F28
+	FMOVQ 64(R11), F27
+loop:
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $0, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel0:
+	MOVD $4, R13
+part0:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 1280(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
+	FMOVQ 256(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 0(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ 60(R3), F7
+	WORD $0x4f87e066 // SDOT V6, V3, V7[0]
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	VEOR V8.B16, V8.B16, V8.B16
+	FMOVQ 120(R3), F9
+	WORD $0x4f89e068 // SDOT V8, V3, V9[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 180(R3), F10
+	WORD $0x4f8ae043 // SDOT V3, V2, V10[0]
+	FMOVQ 320(R9), F2
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4fa5e164 // SDOT V4, V11, V5[1]
+	WORD $0x6f3e044b // USHR V11, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4fa7e166 // SDOT V6, V11, V7[1]
+	WORD $0x6f3c044b // USHR V11, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4fa9e168 // SDOT V8, V11, V9[1]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4faae043 // SDOT V3, V2, V10[1]
+	FMOVQ 384(R9), F2
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4f85e964 // SDOT V4, V11, V5[2]
+	WORD $0x6f3e044b // USHR V11, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4f87e966 // SDOT V6, V11, V7[2]
+	WORD $0x6f3c044b // USHR V11, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4f89e968 // SDOT V8, V11, V9[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f8ae843 // SDOT V3, V2, V10[2]
+	FMOVQ 448(R9), F2
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4fa5e964 // SDOT V4, V11, V5[3]
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa7e8a6 // SDOT V6, V5, V7[3]
+	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa9e8e8 // SDOT V8, V7, V9[3]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4faae843 // SDOT V3, V2, V10[3]
+	FMOVQ 512(R9), F10
+	WORD $0x4e3c1d42 // AND V2, V10, V28 of 4-byte lanes
+	VEOR V9.B16, V9.B16, V9.B16
+	FMOVQ 16(R3), F7
+	WORD $0x4f87e049 // SDOT V9, V2, V7[0]
+	WORD $0x6f3e0542 // USHR V2, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 76(R3), F11
+	WORD $0x4f8be045 // SDOT V5, V2, V11[0]
+	WORD $0x6f3c0542 // USHR V2, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V12.B16, V12.B16, V12.B16
+	FMOVQ 136(R3), F13
+	WORD $0x4f8de04c // SDOT V12, V2, V13[0]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 196(R3), F14
+	WORD $0x4f8ee142 // SDOT V2, V10, V14[0]
+	FMOVQ 576(R9), F10
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
+	WORD $0x4fa7e1e9 // SDOT V9, V15, V7[1]
+	WORD $0x6f3e054f // USHR V15, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4fabe1e5 // SDOT V5, V15, V11[1]
+	WORD $0x6f3c054f // USHR V15, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4fade1ec // SDOT V12, V15, V13[1]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4faee142 // SDOT V2, V10, V14[1]
+	FMOVQ 640(R9), F10
+	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
+	WORD $0x4f87e9e9 // SDOT V9, V15, V7[2]
+	WORD $0x6f3e054f // USHR V15, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4f8be9e5 // SDOT V5, V15, V11[2]
+	WORD $0x6f3c054f // USHR V15, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4f8de9ec // SDOT V12, V15, V13[2]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4f8ee942 // SDOT V2, V10, V14[2]
+	FMOVQ 704(R9), F10
+	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
+	WORD $0x4fa7e9e9 // SDOT V9, V15, V7[3]
+	WORD $0x6f3e0547 // USHR V7, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fabe8e5 // SDOT V5, V7, V11[3]
+	WORD $0x6f3c054b // USHR V11, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4fade96c // SDOT V12, V11, V13[3]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4faee942 // SDOT V2, V10, V14[3]
+	FMOVQ 0(R9), F14
+	WORD $0x4e3b1dca // AND V10, V14, V27 of 4-byte lanes
+	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
+	FMOVS 32(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd4b // FMUL V11, V10, V11 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 52(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bddab // FMUL V11, V13, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x6f3805cb // USHR V11, V14, $8 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x6f3405cd // USHR V13, V14, $12 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e21dd6b // FMUL V11, V11, V1 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
+	FMOVS 32(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd64 // FMUL V4, V11, V4 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 56(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dda4 // FMUL V4, V13, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6f3005c4 // USHR V4, V14, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f2c05cd // USHR V13, V14, $20 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
+	FMOVS 92(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e29dcc9 // FMUL V9, V6, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVS 112(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dda9 // FMUL V9, V13, V9 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x6f2805c9 // USHR V9, V14, $24 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
+	FMOVS 92(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddd2d // FMUL V13, V9, V13 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddcad // FMUL V13, V5, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVS 116(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2dddcd // FMUL V13, V14, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVQ 64(R9), F13
+	WORD $0x4e3b1dae // AND V14, V13, V27 of 4-byte lanes
+	WORD $0x6f3c05a5 // USHR V5, V13, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e21ddce // FMUL V14, V14, V1 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 152(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29ddc9 // FMUL V9, V14, V9 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVS 172(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x6f3805a9 // USHR V9, V13, $8 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6f3405a5 // USHR V5, V13, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 152(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e28dd88 // FMUL V8, V12, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 176(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6f3005a8 // USHR V8, V13, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f2c05a5 // USHR V5, V13, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 212(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e2cdc6c // FMUL V12, V3, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 232(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdcac // FMUL V12, V5, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	WORD $0x6f2805ac // USHR V12, V13, $24 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x6f2405ad // USHR V13, V13, $28 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e21dd81 // FMUL V1, V12, V1 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e20dda0 // FMUL V0, V13, V0 of 4-byte lanes
+	FMOVS 212(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddc2d // FMUL V13, V1, V13 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2ddc4d // FMUL V13, V2, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVS 236(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddc0d // FMUL V13, V0, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part0
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $768, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVQ 1280(R9), F13
+	WORD $0x0e6129a0 // XTN V0, V13, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
+	WORD $0x0e6129ad // XTN V13, V13, V0 of 4-byte lanes
+	WORD $0x0e2179ad // FCVTL V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3d1dad // EOR V13, V13, V29 of 4-byte lanes
+	FMOVQ 768(R9), F2
+	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
+	VEOR V12.B16, V12.B16, V12.B16
+	FMOVQ 240(R3), F5
+	WORD $0x4f85e02c // SDOT V12, V1, V5[0]
+	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 300(R3), F8
+	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
+	WORD $0x6f3c0441 // USHR V1, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	VEOR V9.B16, V9.B16, V9.B16
+	FMOVQ 360(R3), F14
+	WORD $0x4f8ee029 // SDOT V9, V1, V14[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 420(R3), F6
+	WORD $0x4f86e041 // SDOT V1, V2, V6[0]
+	FMOVQ 832(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4fa5e08c // SDOT V12, V4, V5[1]
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa8e083 // SDOT V3, V4, V8[1]
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4faee089 // SDOT V9, V4, V14[1]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa6e041 // SDOT V1, V2, V6[1]
+	FMOVQ 896(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4f85e88c // SDOT V12, V4, V5[2]
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f88e883 // SDOT V3, V4, V8[2]
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f8ee889 // SDOT V9, V4, V14[2]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f86e841 // SDOT V1, V2, V6[2]
+	FMOVQ 960(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4fa5e88c // SDOT V12, V4, V5[3]
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa8e8a3 // SDOT V3, V5, V8[3]
+	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4faee909 // SDOT V9, V8, V14[3]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa6e841 // SDOT V1, V2, V6[3]
+	FMOVQ 1024(R9), F6
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	VEOR V14.B16, V14.B16, V14.B16
+	FMOVQ 256(R3), F8
+	WORD $0x4f88e04e // SDOT V14, V2, V8[0]
+	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 316(R3), F4
+	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
+	WORD $0x6f3c04c2 // USHR V2, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	VEOR V11.B16, V11.B16, V11.B16
+	FMOVQ 376(R3), F10
+	WORD $0x4f8ae04b // SDOT V11, V2, V10[0]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 436(R3), F7
+	WORD $0x4f87e0c2 // SDOT V2, V6, V7[0]
+	FMOVQ 1088(R9), F6
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
+	WORD $0x4fa8e1ee // SDOT V14, V15, V8[1]
+	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4fa4e1e5 // SDOT V5, V15, V4[1]
+	WORD $0x6f3c04cf // USHR V15, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4faae1eb // SDOT V11, V15, V10[1]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa7e0c2 // SDOT V2, V6, V7[1]
+	FMOVQ 1152(R9), F6
+	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
+	WORD $0x4f88e9ee // SDOT V14, V15, V8[2]
+	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4f84e9e5 // SDOT V5, V15, V4[2]
+	WORD $0x6f3c04cf // USHR V15, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4f8ae9eb // SDOT V11, V15, V10[2]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4f87e8c2 // SDOT V2, V6, V7[2]
+	FMOVQ 1216(R9), F6
+	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
+	WORD $0x4fa8e9ee // SDOT V14, V15, V8[3]
+	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4fa4e905 // SDOT V5, V8, V4[3]
+	WORD $0x6f3c04c4 // USHR V4, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4faae88b // SDOT V11, V4, V10[3]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa7e8c2 // SDOT V2, V6, V7[3]
+	FMOVQ 128(R9), F7
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
+	FMOVS 272(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e24dd84 // FMUL V4, V12, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 292(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6f3804e4 // USHR V4, V7, $8 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f3404ea // USHR V10, V7, $12 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
+	FMOVS 272(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdc8c // FMUL V12, V4, V12 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e2cddcc // FMUL V12, V14, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 296(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	WORD $0x6f3004ec // USHR V12, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x6f2c04ea // USHR V10, V7, $20 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
+	FMOVS 332(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edd8e // FMUL V14, V12, V14 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e2edc6e // FMUL V14, V3, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	FMOVS 352(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edd4e // FMUL V14, V10, V14 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	WORD $0x6f2804ee // USHR V14, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
+	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e2ddce7 // FMUL V7, V7, V13 of 4-byte lanes
+	FMOVS 332(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2addca // FMUL V10, V14, V10 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 356(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 192(R9), F10
+	WORD $0x4e3b1d47 // AND V7, V10, V27 of 4-byte lanes
+	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	FMOVS 392(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edcee // FMUL V14, V7, V14 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2edd2e // FMUL V14, V9, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	FMOVS 412(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edcae // FMUL V14, V5, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	WORD $0x6f38054e // USHR V14, V10, $8 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
+	WORD $0x6f340545 // USHR V5, V10, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	FMOVS 392(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29ddc9 // FMUL V9, V14, V9 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVS 416(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x6f300549 // USHR V9, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6f2c0545 // USHR V5, V10, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 472(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdcab // FMUL V11, V5, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x6f28054b // USHR V11, V10, $24 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2ddd4d // FMUL V13, V10, V13 of 4-byte lanes
+	FMOVS 452(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 476(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2addaa // FMUL V10, V13, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $0, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $0, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
+	ADD $1344, R0
+	ADD $480, R3
+	SUBS $1, R5
+	BNE loop
+	RET
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 4 rows, 440 bytes.
+//
+// func vecQ3_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+TEXT ·vecQ3_K(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R4
+	MOVD panels+8(FP), R0
+	MOVD next+16(FP), R1
+	MOVD count+24(FP), R2
+	MOVD x+32(FP), R3
+	MOVD blocks+40(FP), R5
+	MOVD $consts<>(SB), R11
+	FMOVQ 224(R11), F29
+	FMOVQ 256(R11), F28
+	FMOVQ 64(R11), F27
+	FMOVQ 48(R11), F26
+	FMOVQ 192(R11), F25
+loop:
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $0, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel0:
+	MOVD $4, R13
+part0:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 544(R9), F1
+	FMOVQ 32(R9), F2
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	FMOVS 44(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	FMOVQ 0(R3), F4
+	WORD $0x4f84e0a3 // SDOT V3, V5, V4[0]
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4f215446 // SHL V6, V2, $1 of 4-byte lanes
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	FMOVS 104(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	FMOVQ 60(R3), F6
+	WORD $0x4f86e0e5 // SDOT V5, V7, V6[0]
+	WORD $0x6f3c0427 // USHR V7, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	FMOVS 164(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
+	FMOVQ 120(R3), F9
+	WORD $0x4f89e107 // SDOT V7, V8, V9[0]
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	FMOVS 224(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ 180(R3), F2
+	WORD $0x4f82e101 // SDOT V1, V8, V2[0]
+	FMOVQ 608(R9), F8
+	FMOVQ 96(R9), F10
+	WORD $0x4e3d1d0b // AND V11, V8, V29 of 4-byte lanes
+	WORD $0x4f22554c // SHL V12, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1d8d // AND V13, V12, V28 of 4-byte lanes
+	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
+	WORD $0x4fa4e1a3 // SDOT V3, V13, V4[1]
+	WORD $0x6f3e050d // USHR V13, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x4f21554b // SHL V11, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4ead1d8c // ORR V12, V12, V13 of 4-byte lanes
+	WORD $0x4fa6e185 // SDOT V5, V12, V6[1]
+	WORD $0x6f3c050c // USHR V12, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x4e3c1d4d // AND V13, V10, V28 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa9e1a7 // SDOT V7, V13, V9[1]
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1d4d // AND V13, V10, V28 of 4-byte lanes
+	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
+	WORD $0x4fa2e1a1 // SDOT V1, V13, V2[1]
+	FMOVQ 672(R9), F13
+	FMOVQ 160(R9), F8
+	WORD $0x4e3d1daa // AND V10, V13, V29 of 4-byte lanes
+	WORD $0x4f22550c // SHL V12, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
+	WORD $0x4f84e963 // SDOT V3, V11, V4[2]
+	WORD $0x6f3e05ab // USHR V11, V13, $2 of 4-byte lanes
+	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
+	WORD $0x4f21550a // SHL V10, V8, $1 of 4-byte lanes
+	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
+	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	WORD $0x4f86e985 // SDOT V5, V12, V6[2]
+	WORD $0x6f3c05ac // USHR V12, V13, $4 of 4-byte lanes
+	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
+	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
+	WORD $0x4f89e967 // SDOT V7, V11, V9[2]
+	WORD $0x6f3a05ad // USHR V13, V13, $6 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
+	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
+	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
+	FMOVQ 736(R9), F11
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 224(R9), F13
+	WORD $0x4e3d1d68 // AND V8, V11, V29 of 4-byte lanes
+	WORD $0x4f2255ac // SHL V12, V13, $2 of 4-byte lanes
+	WORD $0x4e3c1d8a // AND V10, V12, V28 of 4-byte lanes
+	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
+	WORD $0x4fa4e943 // SDOT V3, V10, V4[3]
+	WORD $0x6f3e0564 // USHR V4, V11, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4f2155aa // SHL V10, V13, $1 of 4-byte lanes
+	WORD $0x4e3c1d48 // AND V8, V10, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4fa6e905 // SDOT V5, V8, V6[3]
+	WORD $0x6f3c0566 // USHR V6, V11, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1da8 // AND V8, V13, V28 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fa9e907 // SDOT V7, V8, V9[3]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
+	WORD $0x6f3f05ad // USHR V13, V13, $1 of 4-byte lanes
+	WORD $0x4e3c1da9 // AND V9, V13, V28 of 4-byte lanes
+	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
+	WORD $0x4fa2e921 // SDOT V1, V9, V2[3]
+	FMOVQ 800(R9), F2
+	FMOVQ 288(R9), F9
+	WORD $0x4e3d1c4b // AND V11, V2, V29 of 4-byte lanes
+	WORD $0x4f22552d // SHL V13, V9, $2 of 4-byte lanes
+	WORD $0x4e3c1da8 // AND V8, V13, V28 of 4-byte lanes
+	WORD $0x4eab1d08 // ORR V8, V8, V11 of 4-byte lanes
+	FMOVS 48(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	FMOVQ 16(R3), F13
+	WORD $0x4f8de10b // SDOT V11, V8, V13[0]
+	WORD $0x6f3e0448 // USHR V8, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x4f215526 // SHL V6, V9, $1 of 4-byte lanes
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
+	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
+	FMOVS 108(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	FMOVQ 76(R3), F6
+	WORD $0x4f86e088 // SDOT V8, V4, V6[0]
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
+	FMOVS 168(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	FMOVQ 136(R3), F12
+	WORD $0x4f8ce144 // SDOT V4, V10, V12[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
+	FMOVS 228(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	FMOVQ 196(R3), F9
+	WORD $0x4f89e142 // SDOT V2, V10, V9[0]
+	FMOVQ 864(R9), F10
+	FMOVQ 352(R9), F14
+	WORD $0x4e3d1d4f // AND V15, V10, V29 of 4-byte lanes
+	WORD $0x4f2255d0 // SHL V16, V14, $2 of 4-byte lanes
+	WORD $0x4e3c1e11 // AND V17, V16, V28 of 4-byte lanes
+	WORD $0x4eaf1e31 // ORR V17, V17, V15 of 4-byte lanes
+	WORD $0x4fade22b // SDOT V11, V17, V13[1]
+	WORD $0x6f3e0551 // USHR V17, V10, $2 of 4-byte lanes
+	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
+	WORD $0x4f2155cf // SHL V15, V14, $1 of 4-byte lanes
+	WORD $0x4e3c1df0 // AND V16, V15, V28 of 4-byte lanes
+	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
+	WORD $0x4fa6e208 // SDOT V8, V16, V6[1]
+	WORD $0x6f3c0550 // USHR V16, V10, $4 of 4-byte lanes
+	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
+	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
+	WORD $0x4eb01e31 // ORR V17, V17, V16 of 4-byte lanes
+	WORD $0x4face224 // SDOT V4, V17, V12[1]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x6f3f05ce // USHR V14, V14, $1 of 4-byte lanes
+	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
+	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
+	WORD $0x4fa9e222 // SDOT V2, V17, V9[1]
+	FMOVQ 928(R9), F17
+	FMOVQ 416(R9), F10
+	WORD $0x4e3d1e2e // AND V14, V17, V29 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f225550 // SHL V16, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1e0f // AND V15, V16, V28 of 4-byte lanes
+	WORD $0x4eae1def // ORR V15, V15, V14 of 4-byte lanes
+	WORD $0x4f8de9eb // SDOT V11, V15, V13[2]
+	WORD $0x6f3e062f // USHR V15, V17, $2 of 4-byte lanes
+	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	WORD $0x4f21554e // SHL V14, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
+	WORD $0x4eaf1e10 // ORR V16, V16, V15 of 4-byte lanes
+	WORD $0x4f86ea08 // SDOT V8, V16, V6[2]
+	WORD $0x6f3c0630 // USHR V16, V17, $4 of 4-byte lanes
+	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
+	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
+	WORD $0x4eb01def // ORR V15, V15, V16 of 4-byte lanes
+	WORD $0x4f8ce9e4 // SDOT V4, V15, V12[2]
+	WORD $0x6f3a0631 // USHR V17, V17, $6 of 4-byte lanes
+	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
+	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
+	WORD $0x4eb11def // ORR V15, V15, V17 of 4-byte lanes
+	WORD $0x4f89e9e2 // SDOT V2, V15, V9[2]
+	FMOVQ 992(R9), F15
+	FMOVQ 480(R9), F17
+	WORD $0x4e3d1dea // AND V10, V15, V29 of 4-byte lanes
+	WORD $0x4f225630 // SHL V16, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1e0e // AND V14, V16, V28 of 4-byte lanes
+	WORD $0x4eaa1dce // ORR V14, V14, V10 of 4-byte lanes
+	WORD $0x4fade9cb // SDOT V11, V14, V13[3]
+	WORD $0x6f3e05ed // USHR V13, V15, $2 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x4f21562e // SHL V14, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1dca // AND V10, V14, V28 of 4-byte lanes
+	WORD $0x4ead1d4a // ORR V10, V10, V13 of 4-byte lanes
+	WORD $0x4fa6e948 // SDOT V8, V10, V6[3]
+	WORD $0x6f3c05e6 // USHR V6, V15, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	WORD $0x4face944 // SDOT V4, V10, V12[3]
+	WORD $0x6f3a05ef // USHR V15, V15, $6 of 4-byte lanes
+	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e2c // AND V12, V17, V28 of 4-byte lanes
+	WORD $0x4eaf1d8c // ORR V12, V12, V15 of 4-byte lanes
+	WORD $0x4fa9e982 // SDOT V2, V12, V9[3]
+	FMOVQ 1568(R9), F9
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F12
+	WORD $0x4f24558c // SHL V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3a1d8f // AND V15, V12, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 32(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1568(R9), F9
+	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c6f // AND V15, V3, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 32(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1568(R9), F9
+	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F11
+	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
+	WORD $0x4e3a1d6f // AND V15, V11, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 92(R3), F9
+	VDUP V9.S[0], V9.S4
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1568(R9), F9
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F5
+	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
+	WORD $0x4e3a1caf // AND V15, V5, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 92(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1632(R9), F9
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F8
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3a1d0f // AND V15, V8, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 152(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1632(R9), F9
+	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F7
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e3a1cef // AND V15, V7, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 152(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1632(R9), F9
+	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F4
+	WORD $0x6f320484 // USHR V4, V4, $14 of 4-byte lanes
+	WORD $0x4e3a1c8f // AND V15, V4, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 212(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 1632(R9), F9
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x4e3a1c2f // AND V15, V1, V26 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
+	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20dde0 // FMUL V0, V15, V0 of 4-byte lanes
+	FMOVS 212(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdc0f // FMUL V15, V0, V15 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2fdc4f // FMUL V15, V2, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $256, R12
+	SUBS $1, R13
+	BNE part0
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $1024, R12
+	SUBS $1, R8
+	BNE panel0
+	MOVD R0, R9
+	MOVD R0, R10
+	ADD $1024, R0, R12
+	MOVD R4, R7
+	MOVD R2, R8
+panel1:
+	MOVD $4, R13
+part1:
+	FMOVQ (R7), F30
+	PRFM 1024(R12), PLDL1KEEP
+	FMOVD (R10), F15
+	WORD $0x0e2179ef // FCVTL V15, V15, V0 of 4-byte lanes
+	FMOVQ 1056(R9), F2
+	FMOVQ 32(R9), F0
+	WORD $0x4e3d1c49 // AND V9, V2, V29 of 4-byte lanes
+	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
+	WORD $0x4e3c1c24 // AND V4, V1, V28 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	FMOVS 284(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	FMOVQ 240(R3), F1
+	WORD $0x4f81e089 // SDOT V9, V4, V1[0]
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x6f3d0407 // USHR V7, V0, $3 of 4-byte lanes
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	FMOVS 344(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	FMOVQ 300(R3), F7
+	WORD $0x4f87e104 // SDOT V4, V8, V7[0]
+	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
+	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1cab // AND V11, V5, V28 of 4-byte lanes
+	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
+	FMOVS 404(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	FMOVQ 360(R3), F5
+	WORD $0x4f85e168 // SDOT V8, V11, V5[0]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x6f3b0400 // USHR V0, V0, $5 of 4-byte lanes
+	WORD $0x4e3c1c0b // AND V11, V0, V28 of 4-byte lanes
+	WORD $0x4ea21d6b // ORR V11, V11, V2 of 4-byte lanes
+	FMOVS 464(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	FMOVQ 420(R3), F0
+	WORD $0x4f80e162 // SDOT V2, V11, V0[0]
+	FMOVQ 1120(R9), F11
+	FMOVQ 96(R9), F3
+	WORD $0x4e3d1d6c // AND V12, V11, V29 of 4-byte lanes
+	WORD $0x6f3e0471 // USHR V17, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
+	WORD $0x4eac1d4a // ORR V10, V10, V12 of 4-byte lanes
+	WORD $0x4fa1e149 // SDOT V9, V10, V1[1]
+	WORD $0x6f3e056a // USHR V10, V11, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x6f3d046c // USHR V12, V3, $3 of 4-byte lanes
+	WORD $0x4e3c1d91 // AND V17, V12, V28 of 4-byte lanes
+	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
+	WORD $0x4fa7e224 // SDOT V4, V17, V7[1]
+	WORD $0x6f3c0571 // USHR V17, V11, $4 of 4-byte lanes
+	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
+	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
+	WORD $0x4eb11d8c // ORR V12, V12, V17 of 4-byte lanes
+	WORD $0x4fa5e188 // SDOT V8, V12, V5[1]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
+	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	WORD $0x4fa0e182 // SDOT V2, V12, V0[1]
+	FMOVQ 1184(R9), F12
+	FMOVQ 160(R9), F11
+	WORD $0x4e3d1d83 // AND V3, V12, V29 of 4-byte lanes
+	WORD $0x6f3e0571 // USHR V17, V11, $2 of 4-byte lanes
+	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
+	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
+	WORD $0x4f81e949 // SDOT V9, V10, V1[2]
+	WORD $0x6f3e058a // USHR V10, V12, $2 of 4-byte lanes
+	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x6f3d0563 // USHR V3, V11, $3 of 4-byte lanes
+	WORD $0x4e3c1c71 // AND V17, V3, V28 of 4-byte lanes
+	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
+	WORD $0x4f87ea24 // SDOT V4, V17, V7[2]
+	WORD $0x6f3c0591 // USHR V17, V12, $4 of 4-byte lanes
+	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
+	WORD $0x6f3c056a // USHR V10, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d43 // AND V3, V10, V28 of 4-byte lanes
+	WORD $0x4eb11c63 // ORR V3, V3, V17 of 4-byte lanes
+	WORD $0x4f85e868 // SDOT V8, V3, V5[2]
+	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x6f3b056b // USHR V11, V11, $5 of 4-byte lanes
+	WORD $0x4e3c1d63 // AND V3, V11, V28 of 4-byte lanes
+	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
+	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
+	FMOVQ 1248(R9), F3
+	FMOVQ 224(R9), F12
+	WORD $0x4e3d1c6b // AND V11, V3, V29 of 4-byte lanes
+	WORD $0x6f3e0591 // USHR V17, V12, $2 of 4-byte lanes
+	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
+	WORD $0x4eab1d4a // ORR V10, V10, V11 of 4-byte lanes
+	WORD $0x4fa1e949 // SDOT V9, V10, V1[3]
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x6f3d058a // USHR V10, V12, $3 of 4-byte lanes
+	WORD $0x4e3c1d4b // AND V11, V10, V28 of 4-byte lanes
+	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
+	WORD $0x4fa7e964 // SDOT V4, V11, V7[3]
+	WORD $0x6f3c0467 // USHR V7, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x6f3c058b // USHR V11, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d61 // AND V1, V11, V28 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	WORD $0x4fa5e828 // SDOT V8, V1, V5[3]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x6f3b058c // USHR V12, V12, $5 of 4-byte lanes
+	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa0e8a2 // SDOT V2, V5, V0[3]
+	FMOVQ 1312(R9), F0
+	FMOVQ 288(R9), F5
+	WORD $0x4e3d1c03 // AND V3, V0, V29 of 4-byte lanes
+	WORD $0x6f3e04ac // USHR V12, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1d81 // AND V1, V12, V28 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVS 288(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	FMOVQ 256(R3), F12
+	WORD $0x4f8ce023 // SDOT V3, V1, V12[0]
+	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x6f3d04a7 // USHR V7, V5, $3 of 4-byte lanes
+	WORD $0x4e3c1ceb // AND V11, V7, V28 of 4-byte lanes
+	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
+	FMOVS 348(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ 316(R3), F7
+	WORD $0x4f87e161 // SDOT V1, V11, V7[0]
+	WORD $0x6f3c040b // USHR V11, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
+	WORD $0x6f3c04aa // USHR V10, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1d51 // AND V17, V10, V28 of 4-byte lanes
+	WORD $0x4eab1e31 // ORR V17, V17, V11 of 4-byte lanes
+	FMOVS 408(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	FMOVQ 376(R3), F10
+	WORD $0x4f8ae22b // SDOT V11, V17, V10[0]
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3c1cb1 // AND V17, V5, V28 of 4-byte lanes
+	WORD $0x4ea01e31 // ORR V17, V17, V0 of 4-byte lanes
+	FMOVS 468(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
+	FMOVQ 436(R3), F5
+	WORD $0x4f85e220 // SDOT V0, V17, V5[0]
+	FMOVQ 1376(R9), F17
+	FMOVQ 352(R9), F6
+	WORD $0x4e3d1e2d // AND V13, V17, V29 of 4-byte lanes
+	WORD $0x6f3e04ce // USHR V14, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
+	WORD $0x4ead1e10 // ORR V16, V16, V13 of 4-byte lanes
+	WORD $0x4face203 // SDOT V3, V16, V12[1]
+	WORD $0x6f3e0630 // USHR V16, V17, $2 of 4-byte lanes
+	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
+	WORD $0x6f3d04cd // USHR V13, V6, $3 of 4-byte lanes
+	WORD $0x4e3c1dae // AND V14, V13, V28 of 4-byte lanes
+	WORD $0x4eb01dce // ORR V14, V14, V16 of 4-byte lanes
+	WORD $0x4fa7e1c1 // SDOT V1, V14, V7[1]
+	WORD $0x6f3c062e // USHR V14, V17, $4 of 4-byte lanes
+	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
+	WORD $0x6f3c04d0 // USHR V16, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1e0d // AND V13, V16, V28 of 4-byte lanes
+	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
+	WORD $0x4faae1ab // SDOT V11, V13, V10[1]
+	WORD $0x6f3a0631 // USHR V17, V17, $6 of 4-byte lanes
+	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
+	WORD $0x6f3b04c6 // USHR V6, V6, $5 of 4-byte lanes
+	WORD $0x4e3c1ccd // AND V13, V6, V28 of 4-byte lanes
+	WORD $0x4eb11dad // ORR V13, V13, V17 of 4-byte lanes
+	WORD $0x4fa5e1a0 // SDOT V0, V13, V5[1]
+	FMOVQ 1440(R9), F13
+	FMOVQ 416(R9), F17
+	WORD $0x4e3d1da6 // AND V6, V13, V29 of 4-byte lanes
+	WORD $0x6f3e062e // USHR V14, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
+	WORD $0x4ea61e10 // ORR V16, V16, V6 of 4-byte lanes
+	WORD $0x4f8cea03 // SDOT V3, V16, V12[2]
+	WORD $0x6f3e05b0 // USHR V16, V13, $2 of 4-byte lanes
+	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
+	WORD $0x6f3d0626 // USHR V6, V17, $3 of 4-byte lanes
+	WORD $0x4e3c1cce // AND V14, V6, V28 of 4-byte lanes
+	WORD $0x4eb01dce // ORR V14, V14, V16 of 4-byte lanes
+	WORD $0x4f87e9c1 // SDOT V1, V14, V7[2]
+	WORD $0x6f3c05ae // USHR V14, V13, $4 of 4-byte lanes
+	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
+	WORD $0x6f3c0630 // USHR V16, V17, $4 of 4-byte lanes
+	WORD $0x4e3c1e06 // AND V6, V16, V28 of 4-byte lanes
+	WORD $0x4eae1cc6 // ORR V6, V6, V14 of 4-byte lanes
+	WORD $0x4f8ae8cb // SDOT V11, V6, V10[2]
+	WORD $0x6f3a05ad // USHR V13, V13, $6 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x6f3b0631 // USHR V17, V17, $5 of 4-byte lanes
+	WORD $0x4e3c1e26 // AND V6, V17, V28 of 4-byte lanes
+	WORD $0x4ead1cc6 // ORR V6, V6, V13 of 4-byte lanes
+	WORD $0x4f85e8c0 // SDOT V0, V6, V5[2]
+	FMOVQ 1504(R9), F6
+	FMOVQ 480(R9), F13
+	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
+	WORD $0x6f3e05ae // USHR V14, V13, $2 of 4-byte lanes
+	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
+	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
+	WORD $0x4facea03 // SDOT V3, V16, V12[3]
+	WORD $0x6f3e04cc // USHR V12, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x6f3d05b0 // USHR V16, V13, $3 of 4-byte lanes
+	WORD $0x4e3c1e11 // AND V17, V16, V28 of 4-byte lanes
+	WORD $0x4eac1e31 // ORR V17, V17, V12 of 4-byte lanes
+	WORD $0x4fa7ea21 // SDOT V1, V17, V7[3]
+	WORD $0x6f3c04c7 // USHR V7, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x6f3c05b1 // USHR V17, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1e2c // AND V12, V17, V28 of 4-byte lanes
+	WORD $0x4ea71d8c // ORR V12, V12, V7 of 4-byte lanes
+	WORD $0x4faae98b // SDOT V11, V12, V10[3]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x6f3b05ad // USHR V13, V13, $5 of 4-byte lanes
+	WORD $0x4e3c1daa // AND V10, V13, V28 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	WORD $0x4fa5e940 // SDOT V0, V10, V5[3]
+	FMOVQ 1568(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F10
+	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 272(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1568(R9), F5
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F9
+	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
+	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 272(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1568(R9), F5
+	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 332(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1568(R9), F5
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F4
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3a1c86 // AND V6, V4, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 332(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1632(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1632(R9), F5
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F8
+	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
+	WORD $0x4e3a1d06 // AND V6, V8, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1632(R9), F5
+	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F11
+	WORD $0x6f2e056b // USHR V11, V11, $18 of 4-byte lanes
+	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	FMOVS 452(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 1632(R9), F5
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
+	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2fdccf // FMUL V15, V6, V15 of 4-byte lanes
+	FMOVS 452(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dde6 // FMUL V6, V15, V6 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVQ.P F30, 16(R7)
+	ADD $16, R9
+	ADD $8, R10
+	ADD $192, R12
+	SUBS $1, R13
+	BNE part1
+	ADD R1, R9
+	SUB $64, R9
+	ADD R1, R10
+	SUB $32, R10
+	ADD R1, R12
+	SUB $768, R12
+	SUBS $1, R8
+	BNE panel1
+	ADD $1760, R0
+	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
 	RET
@@ -3798,7 +5190,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 256(R11), F30
+	FMOVQ 272(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3863,7 +5255,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 272(R11), F29
+	FMOVQ 288(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3936,7 +5328,7 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 256(R11), F28
+	FMOVQ 272(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 64(R11), F25
@@ -4379,7 +5771,7 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 80(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 288(R11), F28
+	FMOVQ 304(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5024,7 +6416,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 256(R11), F29
+	FMOVQ 272(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5104,7 +6496,7 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-40
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 304(R11), F26
+	FMOVQ 320(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5219,7 +6611,7 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-40
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 256(R11), F26
+	FMOVQ 272(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5338,7 +6730,7 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-40
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
 	FMOVQ 0(R11), F28
-	FMOVQ 256(R11), F27
+	FMOVQ 272(R11), F27
 	FMOVQ 32(R11), F26
 	FMOVQ 48(R11), F25
 	FMOVQ 64(R11), F24
@@ -5997,7 +7389,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 320(R11), F30
+	FMOVQ 336(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -6069,7 +7461,7 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 320(R11), F30
+	FMOVQ 336(R11), F30
 	FMOVQ 0(R11), F29
 	FMOVQ 48(R11), F28
 	FMOVQ 64(R11), F27
@@ -6461,7 +7853,7 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-40
 	MOVD $consts<>(SB), R11
 	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 304(R11), F28
+	FMOVQ 320(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -6550,7 +7942,7 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F30
-	FMOVQ 336(R11), F29
+	FMOVQ 352(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -6857,11 +8249,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-40
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 352(R11), F30
+	FMOVQ 368(R11), F30
 	FMOVQ 64(R11), F29
-	FMOVQ 368(R11), F28
-	FMOVQ 384(R11), F27
-	FMOVQ 336(R11), F26
+	FMOVQ 384(R11), F28
+	FMOVQ 400(R11), F27
+	FMOVQ 352(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -7066,11 +8458,1163 @@ part:
 	BNE loop
 	RET
 
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 4 rows, 336 bytes.
+//
+// func unpackQ2_K(panel, bytes *byte, s, m *float32, blocks int)
+TEXT ·unpackQ2_K(SB), NOSPLIT, $0-40
+	MOVD panel+0(FP), R0
+	MOVD bytes+8(FP), R3
+	MOVD s+16(FP), R4
+	MOVD m+24(FP), R7
+	MOVD blocks+32(FP), R5
+	MOVD $consts<>(SB), R11
+	FMOVQ 16(R11), F30
+	FMOVQ 224(R11), F29
+	FMOVQ 272(R11), F28
+	FMOVQ 64(R11), F27
+loop:
+	MOVD R0, R9
+	MOVD R0, R10
+	MOVD R0, R12
+	MOVD $4, R13
+part:
+	PRFM 2048(R12), PLDL1KEEP
+	FMOVQ 1280(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 256(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 0(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 512(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1024(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1536(R3)
+	FMOVQ 320(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 64(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 576(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1088(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1600(R3)
+	FMOVQ 384(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 128(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 640(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1152(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1664(R3)
+	FMOVQ 448(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 192(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 704(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1216(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1728(R3)
+	FMOVQ 512(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 256(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 768(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1280(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1792(R3)
+	FMOVQ 576(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 320(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 832(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1344(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1856(R3)
+	FMOVQ 640(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 384(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 896(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1408(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1920(R3)
+	FMOVQ 704(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 960(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1984(R3)
+	FMOVQ 0(R9), F2
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 0(R4)
+	PRFM 2176(R12), PLDL1KEEP
+	FMOVQ F4, 0(R7)
+	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 64(R4)
+	FMOVQ F3, 64(R7)
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 128(R4)
+	FMOVQ F4, 128(R7)
+	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F4, 192(R4)
+	FMOVQ F2, 192(R7)
+	FMOVQ 64(R9), F2
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 256(R4)
+	FMOVQ F3, 256(R7)
+	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 320(R4)
+	FMOVQ F4, 320(R7)
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 384(R4)
+	FMOVQ F3, 384(R7)
+	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	FMOVQ F1, 448(R4)
+	FMOVQ F0, 448(R7)
+	PRFM 2240(R12), PLDL1KEEP
+	FMOVQ 1280(R9), F0
+	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 768(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2048(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2560(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3072(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3584(R3)
+	FMOVQ 832(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2112(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2624(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3136(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3648(R3)
+	FMOVQ 896(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2688(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3200(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3712(R3)
+	FMOVQ 960(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2240(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2752(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3264(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3776(R3)
+	FMOVQ 1024(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	PRFM 2304(R12), PLDL1KEEP
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2816(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3328(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3840(R3)
+	FMOVQ 1088(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2368(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2880(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3392(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3904(R3)
+	FMOVQ 1152(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2432(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2944(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3456(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 1216(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2496(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3008(R3)
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3520(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
+	FMOVQ 128(R9), F2
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 512(R4)
+	PRFM 2368(R12), PLDL1KEEP
+	FMOVQ F4, 512(R7)
+	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 576(R4)
+	FMOVQ F3, 576(R7)
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 640(R4)
+	FMOVQ F4, 640(R7)
+	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F4, 704(R4)
+	FMOVQ F2, 704(R7)
+	FMOVQ 192(R9), F2
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 768(R4)
+	FMOVQ F3, 768(R7)
+	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 832(R4)
+	FMOVQ F4, 832(R7)
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F4, 896(R4)
+	FMOVQ F3, 896(R7)
+	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	FMOVQ F1, 960(R4)
+	FMOVQ F0, 960(R7)
+	ADD $16, R9
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R7
+	ADD $0, R10
+	ADD $384, R12
+	SUBS $1, R13
+	BNE part
+	ADD $4032, R3
+	ADD $960, R4
+	ADD $960, R7
+	ADD $1344, R0
+	SUBS $1, R5
+	BNE loop
+	RET
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 4 rows, 440 bytes.
+//
+// func unpackQ3_K(panel, bytes *byte, s, m *float32, blocks int)
+TEXT ·unpackQ3_K(SB), NOSPLIT, $0-40
+	MOVD panel+0(FP), R0
+	MOVD bytes+8(FP), R3
+	MOVD s+16(FP), R4
+	MOVD m+24(FP), R7
+	MOVD blocks+32(FP), R5
+	MOVD $consts<>(SB), R11
+	FMOVQ 224(R11), F30
+	FMOVQ 256(R11), F29
+	FMOVQ 416(R11), F28
+	FMOVQ 64(R11), F27
+	FMOVQ 48(R11), F26
+	FMOVQ 192(R11), F25
+loop:
+	MOVD R0, R9
+	MOVD R0, R10
+	MOVD R0, R12
+	MOVD $4, R13
+part:
+	PRFM 4096(R12), PLDL1KEEP
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 544(R9), F1
+	FMOVQ 32(R9), F2
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 0(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x4f215443 // SHL V3, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 512(R3)
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1024(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1536(R3)
+	FMOVQ 608(R9), F5
+	FMOVQ 96(R9), F1
+	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 64(R3)
+	WORD $0x6f3e04a3 // USHR V3, V5, $2 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4f215422 // SHL V2, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 576(R3)
+	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1088(R3)
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1600(R3)
+	FMOVQ 672(R9), F3
+	FMOVQ 160(R9), F5
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4f2254a4 // SHL V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 128(R3)
+	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4f2154a1 // SHL V1, V5, $1 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 640(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1152(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	PRFM 4160(R12), PLDL1KEEP
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1664(R3)
+	FMOVQ 736(R9), F2
+	FMOVQ 224(R9), F3
+	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
+	WORD $0x4f225464 // SHL V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 192(R3)
+	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x4f215465 // SHL V5, V3, $1 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 704(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1216(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1728(R3)
+	FMOVQ 800(R9), F1
+	FMOVQ 288(R9), F2
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 256(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x4f215443 // SHL V3, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 768(R3)
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1280(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1792(R3)
+	FMOVQ 864(R9), F5
+	FMOVQ 352(R9), F1
+	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 320(R3)
+	WORD $0x6f3e04a3 // USHR V3, V5, $2 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4f215422 // SHL V2, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 832(R3)
+	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	PRFM 4224(R12), PLDL1KEEP
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1344(R3)
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1856(R3)
+	FMOVQ 928(R9), F3
+	FMOVQ 416(R9), F5
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4f2254a4 // SHL V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 384(R3)
+	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x4f2154a1 // SHL V1, V5, $1 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 896(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1408(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 1920(R3)
+	FMOVQ 992(R9), F2
+	FMOVQ 480(R9), F3
+	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
+	WORD $0x4f225464 // SHL V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 448(R3)
+	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x4f215465 // SHL V5, V3, $1 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 960(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1472(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1984(R3)
+	FMOVQ 1568(R9), F1
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 0(R4)
+	FMOVQ 1568(R9), F3
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	PRFM 4288(R12), PLDL1KEEP
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 64(R4)
+	FMOVQ 1568(R9), F2
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 128(R4)
+	FMOVQ 1568(R9), F1
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 192(R4)
+	FMOVQ 1632(R9), F3
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 256(R4)
+	FMOVQ 1632(R9), F2
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 320(R4)
+	FMOVQ 1632(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x6f320442 // USHR V2, V2, $14 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 384(R4)
+	FMOVQ 1632(R9), F3
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	FMOVQ F0, 448(R4)
+	PRFM 4352(R12), PLDL1KEEP
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 1056(R9), F2
+	FMOVQ 32(R9), F3
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2048(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2560(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3072(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3584(R3)
+	FMOVQ 1120(R9), F1
+	FMOVQ 96(R9), F2
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2112(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2624(R3)
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3136(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3648(R3)
+	FMOVQ 1184(R9), F3
+	FMOVQ 160(R9), F1
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2176(R3)
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2688(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3200(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
+	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3712(R3)
+	FMOVQ 1248(R9), F2
+	FMOVQ 224(R9), F3
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2240(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2752(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	PRFM 4416(R12), PLDL1KEEP
+	FMOVQ F1, 3264(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3776(R3)
+	FMOVQ 1312(R9), F1
+	FMOVQ 288(R9), F2
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2304(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2816(R3)
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3328(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3840(R3)
+	FMOVQ 1376(R9), F3
+	FMOVQ 352(R9), F1
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2368(R3)
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2880(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3392(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
+	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3904(R3)
+	FMOVQ 1440(R9), F2
+	FMOVQ 416(R9), F3
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2432(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2944(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3456(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3968(R3)
+	FMOVQ 1504(R9), F1
+	FMOVQ 480(R9), F2
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2496(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	PRFM 4480(R12), PLDL1KEEP
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3008(R3)
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3520(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 4032(R3)
+	FMOVQ 1568(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 512(R4)
+	FMOVQ 1568(R9), F2
+	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 576(R4)
+	FMOVQ 1568(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 640(R4)
+	FMOVQ 1568(R9), F3
+	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 704(R4)
+	FMOVQ 1632(R9), F2
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 768(R4)
+	FMOVQ 1632(R9), F1
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F2
+	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 832(R4)
+	FMOVQ 1632(R9), F3
+	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F1
+	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 896(R4)
+	FMOVQ 1632(R9), F2
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVQ F0, 960(R4)
+	ADD $16, R9
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R7
+	ADD $8, R10
+	ADD $448, R12
+	SUBS $1, R13
+	BNE part
+	ADD $4032, R3
+	ADD $960, R4
+	ADD $960, R7
+	ADD $1760, R0
+	SUBS $1, R5
+	BNE loop
+	RET
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7149,7 +9693,7 @@ loop:
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
@@ -7160,7 +9704,7 @@ loop:
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
+	ADD $60, R1
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7174,7 +9718,7 @@ loop:
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7279,7 +9823,7 @@ loop:
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
@@ -7288,7 +9832,7 @@ loop:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -7299,8 +9843,8 @@ loop:
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
+	ADD $60, R1
+	ADD $60, R2
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7317,7 +9861,7 @@ loop:
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7448,7 +9992,7 @@ loop:
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -7457,7 +10001,7 @@ loop:
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -7466,7 +10010,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -7477,9 +10021,9 @@ loop:
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7499,7 +10043,7 @@ loop:
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7656,7 +10200,7 @@ loop:
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -7665,7 +10209,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -7674,7 +10218,7 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
@@ -7683,7 +10227,7 @@ loop:
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	FMOVD 32(R4), F23
+	FMOVS 32(R4), F23
 	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
@@ -7694,10 +10238,10 @@ loop:
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
-	ADD $52, R4
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7720,7 +10264,7 @@ loop:
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7800,7 +10344,7 @@ loop:
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
@@ -7811,14 +10355,15 @@ loop:
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	FMOVQ 0(R9), F16
 	FMOVQ 16(R9), F17
-	WORD $0x4fb49212 // FMUL V18, V16, V20[1] of 4-byte lanes
+	FMOVS 36(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4fb49232 // FMUL V18, V17, V20[1] of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
 	ADD $64, R9
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
+	ADD $60, R1
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7832,7 +10377,7 @@ loop:
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -7938,7 +10483,7 @@ loop:
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
@@ -7947,7 +10492,7 @@ loop:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -7958,19 +10503,21 @@ loop:
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	FMOVQ 0(R9), F16
 	FMOVQ 16(R9), F17
-	WORD $0x4fb49212 // FMUL V18, V16, V20[1] of 4-byte lanes
+	FMOVS 36(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4fb49232 // FMUL V18, V17, V20[1] of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	WORD $0x4fb59212 // FMUL V18, V16, V21[1] of 4-byte lanes
+	FMOVS 36(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4fb59232 // FMUL V18, V17, V21[1] of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
 	ADD $64, R9
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
+	ADD $60, R1
+	ADD $60, R2
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -7987,7 +10534,7 @@ loop:
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -8119,7 +10666,7 @@ loop:
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -8128,7 +10675,7 @@ loop:
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -8137,7 +10684,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -8148,24 +10695,27 @@ loop:
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	FMOVQ 0(R9), F16
 	FMOVQ 16(R9), F17
-	WORD $0x4fb49212 // FMUL V18, V16, V20[1] of 4-byte lanes
+	FMOVS 36(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4fb49232 // FMUL V18, V17, V20[1] of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	WORD $0x4fb59212 // FMUL V18, V16, V21[1] of 4-byte lanes
+	FMOVS 36(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4fb59232 // FMUL V18, V17, V21[1] of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	WORD $0x4fb69212 // FMUL V18, V16, V22[1] of 4-byte lanes
+	FMOVS 36(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4fb69232 // FMUL V18, V17, V22[1] of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
 	ADD $64, R9
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -8185,7 +10735,7 @@ loop:
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -8343,7 +10893,7 @@ loop:
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -8352,7 +10902,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -8361,7 +10911,7 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
@@ -8370,7 +10920,7 @@ loop:
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	FMOVD 32(R4), F23
+	FMOVS 32(R4), F23
 	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
@@ -8381,29 +10931,33 @@ loop:
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	FMOVQ 0(R9), F16
 	FMOVQ 16(R9), F17
-	WORD $0x4fb49212 // FMUL V18, V16, V20[1] of 4-byte lanes
+	FMOVS 36(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4fb49232 // FMUL V18, V17, V20[1] of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	WORD $0x4fb59212 // FMUL V18, V16, V21[1] of 4-byte lanes
+	FMOVS 36(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4fb59232 // FMUL V18, V17, V21[1] of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	WORD $0x4fb69212 // FMUL V18, V16, V22[1] of 4-byte lanes
+	FMOVS 36(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4fb69232 // FMUL V18, V17, V22[1] of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	WORD $0x4fb79212 // FMUL V18, V16, V23[1] of 4-byte lanes
+	FMOVS 36(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x4fb79232 // FMUL V18, V17, V23[1] of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
 	ADD $64, R9
 	ADD $512, R7
 	ADD $64, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
-	ADD $52, R4
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -8426,7 +10980,7 @@ loop:
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 52 bytes of x. Sums in the lowest 2 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -8480,7 +11034,7 @@ loop:
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
@@ -8518,7 +11072,7 @@ loop:
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
@@ -8529,7 +11083,7 @@ loop:
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	ADD $512, R7
 	ADD $128, R8
-	ADD $52, R1
+	ADD $60, R1
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -8543,7 +11097,7 @@ loop:
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 104 bytes of x. Sums in the lowest 4 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -8614,7 +11168,7 @@ loop:
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
@@ -8623,7 +11177,7 @@ loop:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -8672,7 +11226,7 @@ loop:
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
@@ -8681,7 +11235,7 @@ loop:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -8692,8 +11246,8 @@ loop:
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
 	ADD $128, R8
-	ADD $52, R1
-	ADD $52, R2
+	ADD $60, R1
+	ADD $60, R2
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -8710,7 +11264,7 @@ loop:
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 156 bytes of x. Sums in the lowest 6 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -8798,7 +11352,7 @@ loop:
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -8807,7 +11361,7 @@ loop:
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -8816,7 +11370,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -8876,7 +11430,7 @@ loop:
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
@@ -8885,7 +11439,7 @@ loop:
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -8894,7 +11448,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -8905,9 +11459,9 @@ loop:
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	ADD $512, R7
 	ADD $128, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -8927,7 +11481,7 @@ loop:
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
 // With AVX2 the weights must be -32 to 31.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 208 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -9032,7 +11586,7 @@ loop:
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -9041,7 +11595,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -9050,7 +11604,7 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
@@ -9059,7 +11613,7 @@ loop:
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	FMOVD 32(R4), F23
+	FMOVS 32(R4), F23
 	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
@@ -9130,7 +11684,7 @@ loop:
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
-	FMOVD 32(R1), F20
+	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
@@ -9139,7 +11693,7 @@ loop:
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	FMOVD 32(R2), F21
+	FMOVS 32(R2), F21
 	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
@@ -9148,7 +11702,7 @@ loop:
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVD 32(R3), F22
+	FMOVS 32(R3), F22
 	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
@@ -9157,7 +11711,7 @@ loop:
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	FMOVD 32(R4), F23
+	FMOVS 32(R4), F23
 	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
@@ -9168,10 +11722,902 @@ loop:
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
 	ADD $128, R8
-	ADD $52, R1
-	ADD $52, R2
-	ADD $52, R3
-	ADD $52, R4
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ F0, 0(R5)
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	FMOVQ F2, 0(R5)
+	FMOVQ F3, 16(R5)
+	ADD R6, R5
+	FMOVQ F4, 0(R5)
+	FMOVQ F5, 16(R5)
+	ADD R6, R5
+	FMOVQ F6, 0(R5)
+	FMOVQ F7, 16(R5)
+	RET
+
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16Offsetx1(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	VMOVI $0x80, V31.B16
+loop:
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e202 // SDOT V2, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e223 // SDOT V3, V17, V20[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e202 // SDOT V2, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e223 // SDOT V3, V17, V20[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea02 // SDOT V2, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea23 // SDOT V3, V17, V20[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
+	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
+	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 16(R1), F20
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e202 // SDOT V2, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e223 // SDOT V3, V17, V20[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e202 // SDOT V2, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e223 // SDOT V3, V17, V20[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea02 // SDOT V2, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea23 // SDOT V3, V17, V20[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
+	FMOVQ 64(R8), F16
+	FMOVQ 80(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
+	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
+	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS 56(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	ADD $128, R9
+	ADD $512, R7
+	ADD $128, R8
+	ADD $60, R1
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ F0, 0(R5)
+	FMOVQ F1, 16(R5)
+	RET
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16Offsetx2(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R6, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	VMOVI $0x80, V31.B16
+loop:
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e204 // SDOT V4, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e225 // SDOT V5, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e206 // SDOT V6, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e227 // SDOT V7, V17, V21[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e204 // SDOT V4, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e225 // SDOT V5, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e206 // SDOT V6, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e227 // SDOT V7, V17, V21[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea04 // SDOT V4, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea25 // SDOT V5, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea06 // SDOT V6, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea27 // SDOT V7, V17, V21[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea04 // SDOT V4, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 52(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e204 // SDOT V4, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e225 // SDOT V5, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e206 // SDOT V6, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e227 // SDOT V7, V17, V21[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e204 // SDOT V4, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e225 // SDOT V5, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e206 // SDOT V6, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e227 // SDOT V7, V17, V21[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea04 // SDOT V4, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea25 // SDOT V5, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea06 // SDOT V6, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea27 // SDOT V7, V17, V21[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea04 // SDOT V4, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
+	FMOVQ 64(R8), F16
+	FMOVQ 80(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS 56(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 56(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	ADD $128, R9
+	ADD $512, R7
+	ADD $128, R8
+	ADD $60, R1
+	ADD $60, R2
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ F0, 0(R5)
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	FMOVQ F2, 0(R5)
+	FMOVQ F3, 16(R5)
+	RET
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16Offsetx3(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R6, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	ADD R6, R5
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	ADD R5, R2, R3
+	VMOVI $0x80, V31.B16
+loop:
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R3), F22
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 52(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVS 52(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
+	FMOVQ 64(R8), F16
+	FMOVQ 80(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS 56(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 56(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVS 56(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	ADD $128, R9
+	ADD $512, R7
+	ADD $128, R8
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	SUBS $1, R0
+	BNE loop
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ F0, 0(R5)
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	FMOVQ F2, 0(R5)
+	FMOVQ F3, 16(R5)
+	ADD R6, R5
+	FMOVQ F4, 0(R5)
+	FMOVQ F5, 16(R5)
+	RET
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on,
+// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16Offsetx4(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R6, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	ADD R6, R5
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	ADD R6, R5
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+start:
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	ADD R5, R2, R3
+	ADD R5, R3, R4
+	VMOVI $0x80, V31.B16
+loop:
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R3), F22
+	FMOVQ 0(R4), F23
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
+	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
+	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
+	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
+	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
+	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
+	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
+	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
+	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	FMOVS 32(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 52(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVS 52(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS 52(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 16(R4), F23
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
+	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
+	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
+	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
+	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
+	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
+	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
+	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
+	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
+	FMOVQ 64(R8), F16
+	FMOVQ 80(R8), F17
+	FMOVS 32(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	FMOVS 32(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS 56(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 56(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVS 56(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS 56(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	ADD $128, R9
+	ADD $512, R7
+	ADD $128, R8
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -9215,7 +12661,7 @@ loop:
 	RET
 
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
-// A turn reads 128 bytes and writes 52.
+// A turn reads 128 bytes and writes 60.
 //
 // func quantizeRow(dst *uint32, x *float32, groups int)
 TEXT ·quantizeRow(SB), NOSPLIT, $0-24
@@ -9299,14 +12745,22 @@ loop:
 	MOVW R5, 48(R0)
 	ADDW R4, R5, R6
 	MOVW R6, 40(R0)
+	FMOVS F10, 32(R0)
+	NEGW R4, R4
+	SCVTFWS R4, F11
+	FMULS F10, F11, F11
+	FMOVS F11, 52(R0)
+	NEGW R5, R5
+	SCVTFWS R5, F11
+	FMULS F10, F11, F11
+	FMOVS F11, 56(R0)
 	NEGW R6, R6
 	SCVTFWS R6, F11
 	FMULS F10, F11, F11
-	FMOVS F10, 32(R0)
 	FMOVS F11, 36(R0)
 next:
 	ADD $128, R1
-	ADD $52, R0
+	ADD $60, R0
 	SUBS $1, R2
 	BNE loop
 	RET
@@ -9314,13 +12768,15 @@ rare:
 	VEOR V0.B16, V0.B16, V0.B16
 	FMOVQ F0, 0(R0)
 	FMOVQ F0, 16(R0)
-	FMOVQ F0, 20(R0)
-	FMOVQ F0, 36(R0)
+	FMOVQ F0, 28(R0)
+	FMOVQ F0, 44(R0)
 	CMPW R10, R3
 	BLO next
 	MOVW $2143289344, R6
 	MOVW R6, 32(R0)
 	MOVW R6, 36(R0)
+	MOVW R6, 52(R0)
+	MOVW R6, 56(R0)
 	JMP next
 
 // packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd
@@ -9608,38 +13064,46 @@ DATA consts<>+232(SB)/4, $0x03030303
 DATA consts<>+236(SB)/4, $0x03030303
 DATA consts<>+240(SB)/8, $0x0d0905010c080400
 DATA consts<>+248(SB)/8, $0x0f0b07030e0a0602
-DATA consts<>+256(SB)/4, $0x80808080
-DATA consts<>+260(SB)/4, $0x80808080
-DATA consts<>+264(SB)/4, $0x80808080
-DATA consts<>+268(SB)/4, $0x80808080
-DATA consts<>+272(SB)/4, $0x78787878
-DATA consts<>+276(SB)/4, $0x78787878
-DATA consts<>+280(SB)/4, $0x78787878
-DATA consts<>+284(SB)/4, $0x78787878
-DATA consts<>+288(SB)/4, $0x60606060
-DATA consts<>+292(SB)/4, $0x60606060
-DATA consts<>+296(SB)/4, $0x60606060
-DATA consts<>+300(SB)/4, $0x60606060
-DATA consts<>+304(SB)/4, $0x70707070
-DATA consts<>+308(SB)/4, $0x70707070
-DATA consts<>+312(SB)/4, $0x70707070
-DATA consts<>+316(SB)/4, $0x70707070
-DATA consts<>+320(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+328(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+336(SB)/4, $0x7f7f7f7f
-DATA consts<>+340(SB)/4, $0x7f7f7f7f
-DATA consts<>+344(SB)/4, $0x7f7f7f7f
-DATA consts<>+348(SB)/4, $0x7f7f7f7f
-DATA consts<>+352(SB)/4, $0x000f0000
-DATA consts<>+356(SB)/4, $0x000f0000
-DATA consts<>+360(SB)/4, $0x000f0000
-DATA consts<>+364(SB)/4, $0x000f0000
-DATA consts<>+368(SB)/4, $0x03000300
-DATA consts<>+372(SB)/4, $0x03000300
-DATA consts<>+376(SB)/4, $0x03000300
-DATA consts<>+380(SB)/4, $0x03000300
-DATA consts<>+384(SB)/4, $0x00030003
-DATA consts<>+388(SB)/4, $0x00030003
-DATA consts<>+392(SB)/4, $0x00030003
-DATA consts<>+396(SB)/4, $0x00030003
-GLOBL consts<>(SB), RODATA|NOPTR, $400
+DATA consts<>+256(SB)/4, $0x04040404
+DATA consts<>+260(SB)/4, $0x04040404
+DATA consts<>+264(SB)/4, $0x04040404
+DATA consts<>+268(SB)/4, $0x04040404
+DATA consts<>+272(SB)/4, $0x80808080
+DATA consts<>+276(SB)/4, $0x80808080
+DATA consts<>+280(SB)/4, $0x80808080
+DATA consts<>+284(SB)/4, $0x80808080
+DATA consts<>+288(SB)/4, $0x78787878
+DATA consts<>+292(SB)/4, $0x78787878
+DATA consts<>+296(SB)/4, $0x78787878
+DATA consts<>+300(SB)/4, $0x78787878
+DATA consts<>+304(SB)/4, $0x60606060
+DATA consts<>+308(SB)/4, $0x60606060
+DATA consts<>+312(SB)/4, $0x60606060
+DATA consts<>+316(SB)/4, $0x60606060
+DATA consts<>+320(SB)/4, $0x70707070
+DATA consts<>+324(SB)/4, $0x70707070
+DATA consts<>+328(SB)/4, $0x70707070
+DATA consts<>+332(SB)/4, $0x70707070
+DATA consts<>+336(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+344(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+352(SB)/4, $0x7f7f7f7f
+DATA consts<>+356(SB)/4, $0x7f7f7f7f
+DATA consts<>+360(SB)/4, $0x7f7f7f7f
+DATA consts<>+364(SB)/4, $0x7f7f7f7f
+DATA consts<>+368(SB)/4, $0x000f0000
+DATA consts<>+372(SB)/4, $0x000f0000
+DATA consts<>+376(SB)/4, $0x000f0000
+DATA consts<>+380(SB)/4, $0x000f0000
+DATA consts<>+384(SB)/4, $0x03000300
+DATA consts<>+388(SB)/4, $0x03000300
+DATA consts<>+392(SB)/4, $0x03000300
+DATA consts<>+396(SB)/4, $0x03000300
+DATA consts<>+400(SB)/4, $0x00030003
+DATA consts<>+404(SB)/4, $0x00030003
+DATA consts<>+408(SB)/4, $0x00030003
+DATA consts<>+412(SB)/4, $0x00030003
+DATA consts<>+416(SB)/4, $0x7c7c7c7c
+DATA consts<>+420(SB)/4, $0x7c7c7c7c
+DATA consts<>+424(SB)/4, $0x7c7c7c7c
+DATA consts<>+428(SB)/4, $0x7c7c7c7c
+GLOBL consts<>(SB), RODATA|NOPTR, $432

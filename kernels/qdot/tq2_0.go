@@ -8,8 +8,9 @@ var tq2_0 = Format{
 		for i := range 8 {
 			s[i] = f16(b[64:])
 		}
+		pairs(q, b)
 		for j := range q {
-			q[j] = int8(b[j/128*32+j%32]>>(j%128/32*2)&3) - 1
+			q[j]--
 		}
 	},
 }
