@@ -33,8 +33,8 @@ type Format struct {
 	Importance bool   // tells whether Encode needs the importance of the weights
 	DType      dtype.Type
 
-	// Integers is the format as integers with scales, in which its products are computed; nil if they are not.
-	// Block, Bytes and decode are then its own unless they are said here.
+	// Integers is the format as integers with scales, in which its products are computed, for blocks of several
+	// weights: Block and Bytes are then its own, and decode unless it is said here. It is nil for single numbers.
 	Integers *qdot.Format
 
 	decode func(y []float32, b []byte)

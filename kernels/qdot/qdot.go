@@ -44,13 +44,15 @@ type Format struct {
 	offset     bool // tells whether the format has offsets
 	wide       bool // tells whether the integers may be other than -32 to 31
 
+	grid *Grid // whose points stand for weights; nil for none
+
 	// expand sets q to the integers of block b, -128 to 127, and s and m to their scales and offsets.
 	expand func(q []int8, s, m []float32, b []byte)
 }
 
 // formats is every format of this package.
 var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0,
-	&q2_k, &q3_k}
+	&q2_k, &q3_k, &iq2_xxs, &iq2_xs, &iq2_s, &iq3_xxs, &iq3_s, &iq1_s, &iq1_m, &tq1_0, &nvfp4, &q1_0, &q8_1, &q8_k}
 
 // ByName returns the format, or nil if its products are not computed in integers.
 func ByName(name string) *Format {

@@ -13,7 +13,7 @@ const hasSIMD = true
 // Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -21,13 +21,13 @@ func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -35,13 +35,13 @@ func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -49,13 +49,13 @@ func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -63,13 +63,13 @@ func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -77,13 +77,13 @@ func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -91,13 +91,13 @@ func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -105,13 +105,13 @@ func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -119,13 +119,13 @@ func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -133,13 +133,13 @@ func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 
 //
 //go:noescape
-func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -147,13 +147,13 @@ func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, block
 
 //
 //go:noescape
-func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -161,13 +161,13 @@ func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 
 //
 //go:noescape
-func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -175,13 +175,13 @@ func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks
 
 //
 //go:noescape
-func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -189,13 +189,13 @@ func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -203,13 +203,13 @@ func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
@@ -217,187 +217,499 @@ func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks 
 
 //
 //go:noescape
-func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+
+//
+//go:noescape
+func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 
 //
 //go:noescape
-func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ2_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ2_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ2_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ3_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ3_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ1_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_MAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackIQ1_MAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackTQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackNVFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackNVFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ8_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+
+//
+//go:noescape
+func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -949,39 +1261,63 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		switch format {
 		case "q8_0":
-			vecQ8_0AVX512(c, panels, next, count, x, blocks)
+			vecQ8_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVX512(c, panels, next, count, x, blocks)
+			vecQ4_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVX512(c, panels, next, count, x, blocks)
+			vecQ4_KAVX512(c, panels, next, count, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVX512(c, panels, next, count, x, blocks)
+			vecQ6_KAVX512(c, panels, next, count, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVX512(c, panels, next, count, x, blocks)
+			vecQ4_1AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVX512(c, panels, next, count, x, blocks)
+			vecQ5_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVX512(c, panels, next, count, x, blocks)
+			vecQ5_1AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVX512(c, panels, next, count, x, blocks)
+			vecQ5_KAVX512(c, panels, next, count, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVX512(c, panels, next, count, x, blocks)
+			vecIQ4_NLAVX512(c, panels, next, count, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVX512(c, panels, next, count, x, blocks)
+			vecIQ4_XSAVX512(c, panels, next, count, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVX512(c, panels, next, count, x, blocks)
+			vecMXFP4AVX512(c, panels, next, count, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVX512(c, panels, next, count, x, blocks)
+			vecTQ2_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVX512(c, panels, next, count, x, blocks)
+			vecQ2_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q2_k":
-			vecQ2_KAVX512(c, panels, next, count, x, blocks)
+			vecQ2_KAVX512(c, panels, next, count, x, blocks, points)
 		case "q3_k":
-			vecQ3_KAVX512(c, panels, next, count, x, blocks)
+			vecQ3_KAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_xxs":
+			vecIQ2_XXSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_xs":
+			vecIQ2_XSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_s":
+			vecIQ2_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq3_xxs":
+			vecIQ3_XXSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq3_s":
+			vecIQ3_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq1_s":
+			vecIQ1_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq1_m":
+			vecIQ1_MAVX512(c, panels, next, count, x, blocks, points)
+		case "tq1_0":
+			vecTQ1_0AVX512(c, panels, next, count, x, blocks, points)
+		case "nvfp4":
+			vecNVFP4AVX512(c, panels, next, count, x, blocks, points)
+		case "q1_0":
+			vecQ1_0AVX512(c, panels, next, count, x, blocks, points)
+		case "q8_1":
+			vecQ8_1AVX512(c, panels, next, count, x, blocks, points)
+		case "q8_k":
+			vecQ8_KAVX512(c, panels, next, count, x, blocks, points)
 		default:
 			panic("no such format")
 		}
@@ -989,74 +1325,122 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 	}
 	switch format {
 	case "q8_0":
-		vecQ8_0AVX2(c, panels, next, count, x, blocks)
+		vecQ8_0AVX2(c, panels, next, count, x, blocks, points)
 	case "q4_0":
-		vecQ4_0AVX2(c, panels, next, count, x, blocks)
+		vecQ4_0AVX2(c, panels, next, count, x, blocks, points)
 	case "q4_k":
-		vecQ4_KAVX2(c, panels, next, count, x, blocks)
+		vecQ4_KAVX2(c, panels, next, count, x, blocks, points)
 	case "q6_k":
-		vecQ6_KAVX2(c, panels, next, count, x, blocks)
+		vecQ6_KAVX2(c, panels, next, count, x, blocks, points)
 	case "q4_1":
-		vecQ4_1AVX2(c, panels, next, count, x, blocks)
+		vecQ4_1AVX2(c, panels, next, count, x, blocks, points)
 	case "q5_0":
-		vecQ5_0AVX2(c, panels, next, count, x, blocks)
+		vecQ5_0AVX2(c, panels, next, count, x, blocks, points)
 	case "q5_1":
-		vecQ5_1AVX2(c, panels, next, count, x, blocks)
+		vecQ5_1AVX2(c, panels, next, count, x, blocks, points)
 	case "q5_k":
-		vecQ5_KAVX2(c, panels, next, count, x, blocks)
+		vecQ5_KAVX2(c, panels, next, count, x, blocks, points)
 	case "iq4_nl":
-		vecIQ4_NLAVX2(c, panels, next, count, x, blocks)
+		vecIQ4_NLAVX2(c, panels, next, count, x, blocks, points)
 	case "iq4_xs":
-		vecIQ4_XSAVX2(c, panels, next, count, x, blocks)
+		vecIQ4_XSAVX2(c, panels, next, count, x, blocks, points)
 	case "mxfp4":
-		vecMXFP4AVX2(c, panels, next, count, x, blocks)
+		vecMXFP4AVX2(c, panels, next, count, x, blocks, points)
 	case "tq2_0":
-		vecTQ2_0AVX2(c, panels, next, count, x, blocks)
+		vecTQ2_0AVX2(c, panels, next, count, x, blocks, points)
 	case "q2_0":
-		vecQ2_0AVX2(c, panels, next, count, x, blocks)
+		vecQ2_0AVX2(c, panels, next, count, x, blocks, points)
 	case "q2_k":
-		vecQ2_KAVX2(c, panels, next, count, x, blocks)
+		vecQ2_KAVX2(c, panels, next, count, x, blocks, points)
 	case "q3_k":
-		vecQ3_KAVX2(c, panels, next, count, x, blocks)
+		vecQ3_KAVX2(c, panels, next, count, x, blocks, points)
+	case "iq2_xxs":
+		vecIQ2_XXSAVX2(c, panels, next, count, x, blocks, points)
+	case "iq2_xs":
+		vecIQ2_XSAVX2(c, panels, next, count, x, blocks, points)
+	case "iq2_s":
+		vecIQ2_SAVX2(c, panels, next, count, x, blocks, points)
+	case "iq3_xxs":
+		vecIQ3_XXSAVX2(c, panels, next, count, x, blocks, points)
+	case "iq3_s":
+		vecIQ3_SAVX2(c, panels, next, count, x, blocks, points)
+	case "iq1_s":
+		vecIQ1_SAVX2(c, panels, next, count, x, blocks, points)
+	case "iq1_m":
+		vecIQ1_MAVX2(c, panels, next, count, x, blocks, points)
+	case "tq1_0":
+		vecTQ1_0AVX2(c, panels, next, count, x, blocks, points)
+	case "nvfp4":
+		vecNVFP4AVX2(c, panels, next, count, x, blocks, points)
+	case "q1_0":
+		vecQ1_0AVX2(c, panels, next, count, x, blocks, points)
+	case "q8_1":
+		vecQ8_1AVX2(c, panels, next, count, x, blocks, points)
+	case "q8_k":
+		vecQ8_KAVX2(c, panels, next, count, x, blocks, points)
 	default:
 		panic("no such format")
 	}
 }
 
 // unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, points *uint32) {
 	if cpu.Has(cpu.AVX512VNNI) {
 		switch format {
 		case "q8_0":
-			unpackQ8_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ8_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q4_0":
-			unpackQ4_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ4_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q4_k":
-			unpackQ4_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ4_KAVX512(panel, bytes, s, m, blocks, points)
 		case "q6_k":
-			unpackQ6_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ6_KAVX512(panel, bytes, s, m, blocks, points)
 		case "q4_1":
-			unpackQ4_1AVX512(panel, bytes, s, m, blocks)
+			unpackQ4_1AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_0":
-			unpackQ5_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ5_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_1":
-			unpackQ5_1AVX512(panel, bytes, s, m, blocks)
+			unpackQ5_1AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_k":
-			unpackQ5_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ5_KAVX512(panel, bytes, s, m, blocks, points)
 		case "iq4_nl":
-			unpackIQ4_NLAVX512(panel, bytes, s, m, blocks)
+			unpackIQ4_NLAVX512(panel, bytes, s, m, blocks, points)
 		case "iq4_xs":
-			unpackIQ4_XSAVX512(panel, bytes, s, m, blocks)
+			unpackIQ4_XSAVX512(panel, bytes, s, m, blocks, points)
 		case "mxfp4":
-			unpackMXFP4AVX512(panel, bytes, s, m, blocks)
+			unpackMXFP4AVX512(panel, bytes, s, m, blocks, points)
 		case "tq2_0":
-			unpackTQ2_0AVX512(panel, bytes, s, m, blocks)
+			unpackTQ2_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q2_0":
-			unpackQ2_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ2_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q2_k":
-			unpackQ2_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ2_KAVX512(panel, bytes, s, m, blocks, points)
 		case "q3_k":
-			unpackQ3_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ3_KAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_xxs":
+			unpackIQ2_XXSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_xs":
+			unpackIQ2_XSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_s":
+			unpackIQ2_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq3_xxs":
+			unpackIQ3_XXSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq3_s":
+			unpackIQ3_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq1_s":
+			unpackIQ1_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq1_m":
+			unpackIQ1_MAVX512(panel, bytes, s, m, blocks, points)
+		case "tq1_0":
+			unpackTQ1_0AVX512(panel, bytes, s, m, blocks, points)
+		case "nvfp4":
+			unpackNVFP4AVX512(panel, bytes, s, m, blocks, points)
+		case "q1_0":
+			unpackQ1_0AVX512(panel, bytes, s, m, blocks, points)
+		case "q8_1":
+			unpackQ8_1AVX512(panel, bytes, s, m, blocks, points)
+		case "q8_k":
+			unpackQ8_KAVX512(panel, bytes, s, m, blocks, points)
 		default:
 			panic("no such format")
 		}
@@ -1064,35 +1448,59 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) 
 	}
 	switch format {
 	case "q8_0":
-		unpackQ8_0AVX2(panel, bytes, s, m, blocks)
+		unpackQ8_0AVX2(panel, bytes, s, m, blocks, points)
 	case "q4_0":
-		unpackQ4_0AVX2(panel, bytes, s, m, blocks)
+		unpackQ4_0AVX2(panel, bytes, s, m, blocks, points)
 	case "q4_k":
-		unpackQ4_KAVX2(panel, bytes, s, m, blocks)
+		unpackQ4_KAVX2(panel, bytes, s, m, blocks, points)
 	case "q6_k":
-		unpackQ6_KAVX2(panel, bytes, s, m, blocks)
+		unpackQ6_KAVX2(panel, bytes, s, m, blocks, points)
 	case "q4_1":
-		unpackQ4_1AVX2(panel, bytes, s, m, blocks)
+		unpackQ4_1AVX2(panel, bytes, s, m, blocks, points)
 	case "q5_0":
-		unpackQ5_0AVX2(panel, bytes, s, m, blocks)
+		unpackQ5_0AVX2(panel, bytes, s, m, blocks, points)
 	case "q5_1":
-		unpackQ5_1AVX2(panel, bytes, s, m, blocks)
+		unpackQ5_1AVX2(panel, bytes, s, m, blocks, points)
 	case "q5_k":
-		unpackQ5_KAVX2(panel, bytes, s, m, blocks)
+		unpackQ5_KAVX2(panel, bytes, s, m, blocks, points)
 	case "iq4_nl":
-		unpackIQ4_NLAVX2(panel, bytes, s, m, blocks)
+		unpackIQ4_NLAVX2(panel, bytes, s, m, blocks, points)
 	case "iq4_xs":
-		unpackIQ4_XSAVX2(panel, bytes, s, m, blocks)
+		unpackIQ4_XSAVX2(panel, bytes, s, m, blocks, points)
 	case "mxfp4":
-		unpackMXFP4AVX2(panel, bytes, s, m, blocks)
+		unpackMXFP4AVX2(panel, bytes, s, m, blocks, points)
 	case "tq2_0":
-		unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
+		unpackTQ2_0AVX2(panel, bytes, s, m, blocks, points)
 	case "q2_0":
-		unpackQ2_0AVX2(panel, bytes, s, m, blocks)
+		unpackQ2_0AVX2(panel, bytes, s, m, blocks, points)
 	case "q2_k":
-		unpackQ2_KAVX2(panel, bytes, s, m, blocks)
+		unpackQ2_KAVX2(panel, bytes, s, m, blocks, points)
 	case "q3_k":
-		unpackQ3_KAVX2(panel, bytes, s, m, blocks)
+		unpackQ3_KAVX2(panel, bytes, s, m, blocks, points)
+	case "iq2_xxs":
+		unpackIQ2_XXSAVX2(panel, bytes, s, m, blocks, points)
+	case "iq2_xs":
+		unpackIQ2_XSAVX2(panel, bytes, s, m, blocks, points)
+	case "iq2_s":
+		unpackIQ2_SAVX2(panel, bytes, s, m, blocks, points)
+	case "iq3_xxs":
+		unpackIQ3_XXSAVX2(panel, bytes, s, m, blocks, points)
+	case "iq3_s":
+		unpackIQ3_SAVX2(panel, bytes, s, m, blocks, points)
+	case "iq1_s":
+		unpackIQ1_SAVX2(panel, bytes, s, m, blocks, points)
+	case "iq1_m":
+		unpackIQ1_MAVX2(panel, bytes, s, m, blocks, points)
+	case "tq1_0":
+		unpackTQ1_0AVX2(panel, bytes, s, m, blocks, points)
+	case "nvfp4":
+		unpackNVFP4AVX2(panel, bytes, s, m, blocks, points)
+	case "q1_0":
+		unpackQ1_0AVX2(panel, bytes, s, m, blocks, points)
+	case "q8_1":
+		unpackQ8_1AVX2(panel, bytes, s, m, blocks, points)
+	case "q8_k":
+		unpackQ8_KAVX2(panel, bytes, s, m, blocks, points)
 	default:
 		panic("no such format")
 	}

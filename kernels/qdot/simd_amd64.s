@@ -8,8 +8,8 @@
 // Format.Vec.
 // A turn takes a block of 16 rows, 544 bytes.
 //
-// func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-48
+// func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -92,8 +92,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-48
+// func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -200,8 +200,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-48
+// func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -271,8 +271,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-48
+// func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -366,8 +366,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 2304 bytes.
 //
-// func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-48
+// func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -869,8 +869,8 @@ panel3:
 // Format.Vec.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-48
+// func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -1535,8 +1535,8 @@ part3:
 // Format.Vec.
 // A turn takes a block of 16 rows, 3360 bytes.
 //
-// func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-48
+// func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -2289,8 +2289,8 @@ panel3:
 // Format.Vec.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-48
+// func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3236,8 +3236,8 @@ part3:
 // Format.Vec.
 // A turn takes a block of 16 rows, 320 bytes.
 //
-// func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-48
+// func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3314,8 +3314,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-48
+// func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3420,8 +3420,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 352 bytes.
 //
-// func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-48
+// func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3513,8 +3513,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-48
+// func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3652,8 +3652,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 384 bytes.
 //
-// func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-48
+// func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3752,8 +3752,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-48
+// func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -3900,8 +3900,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 2816 bytes.
 //
-// func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-48
+// func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -4605,8 +4605,8 @@ panel3:
 // Format.Vec.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-48
+// func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -5497,8 +5497,8 @@ part3:
 // Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-48
+// func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -5577,8 +5577,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-48
+// func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -5701,8 +5701,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 2176 bytes.
 //
-// func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-48
+// func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -6235,8 +6235,8 @@ panel3:
 // Format.Vec.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-48
+// func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -7073,8 +7073,8 @@ part3:
 // Format.Vec.
 // A turn takes a block of 16 rows, 272 bytes.
 //
-// func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-48
+// func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -7156,8 +7156,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-48
+// func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -7269,8 +7269,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-48
+// func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -7569,8 +7569,8 @@ panel1:
 // Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-48
+// func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -8020,8 +8020,8 @@ part1:
 // Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-48
+// func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -8142,8 +8142,8 @@ panel0:
 // Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-48
+// func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -8296,8 +8296,8 @@ part0:
 // Format.Vec.
 // A turn takes a block of 16 rows, 1344 bytes.
 //
-// func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-48
+// func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -8842,8 +8842,8 @@ panel1:
 // Format.Vec.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-48
+// func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -9581,8 +9581,8 @@ part1:
 // Format.Vec.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-48
+// func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -10263,8 +10263,8 @@ panel1:
 // Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
-TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-48
+// func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-56
 	MOVQ c+0(FP), DX
 	MOVQ panels+8(FP), SI
 	MOVQ next+16(FP), R8
@@ -11266,11 +11266,19811 @@ part1:
 	VZEROUPPER
 	RET
 
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 1056 bytes.
+//
+// func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z26
+	VMOVUPS consts<>+1920(SB), Z25
+	VMOVUPS consts<>+1984(SB), Z24
+	VMOVUPS consts<>+2048(SB), Z23
+	VMOVUPS consts<>+2112(SB), Z22
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z28, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 96(R9), Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z4
+	VXORPS Z4, Z3, Z4
+	VANDPS Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z26, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VBROADCASTSS 40(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 0(DI), Z6, Z7
+	VPSLLD $3, Z4, Z6
+	VPSRLD $4, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z6, Z3, Z6
+	VPDPBUSD.BCST 4(DI), Z6, Z7
+	VPSRLD $8, Z1, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPSRLD $7, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z8
+	VXORPS Z8, Z3, Z8
+	VPADDD Z5, Z8, Z5
+	VPDPBUSD.BCST 8(DI), Z5, Z7
+	VPSRLD $4, Z4, Z5
+	VPSRLD $11, Z2, Z8
+	VANDPS Z24, Z8, Z8
+	VPTERNLOGD $0xec, Z25, Z8, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z8
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z8, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 12(DI), Z5, Z7
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPSRLD $14, Z2, Z8
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z8, Z3, Z8
+	VPDPBUSD.BCST 16(DI), Z8, Z7
+	VPSRLD $11, Z4, Z8
+	VPSRLD $18, Z2, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z8, Z5, Z8
+	VPDPBUSD.BCST 20(DI), Z8, Z7
+	VPSRLD $24, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z8
+	VPSRLD $21, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z8, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 24(DI), Z5, Z7
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 28(DI), Z4, Z7
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 32(DI), Z4
+	VMULPS Z4, Z2, Z4
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z4, Z7, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 160(R9), Z4
+	VMOVUPS 224(R9), Z7
+	VPSRLD $1, Z7, Z2
+	VXORPS Z2, Z7, Z2
+	VPSRLD $2, Z2, Z1
+	VXORPS Z1, Z2, Z1
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $6, Z7, Z1
+	VXORPS Z1, Z2, Z1
+	VANDPS Z27, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPERMD Z30, Z7, Z3
+	VPSUBD Z3, Z26, Z8
+	VXORPS Z8, Z5, Z8
+	VPADDD Z3, Z8, Z3
+	VBROADCASTSS 100(DI), Z8
+	VPSLLD $6, Z8, Z8
+	VPDPBUSD.BCST 60(DI), Z3, Z8
+	VPSLLD $3, Z1, Z3
+	VPSRLD $4, Z7, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 64(DI), Z3, Z8
+	VPSRLD $8, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z2
+	VPSRLD $7, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 68(DI), Z5, Z8
+	VPSRLD $4, Z1, Z5
+	VPSRLD $11, Z7, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 72(DI), Z5, Z8
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $14, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z6, Z2, Z6
+	VPDPBUSD.BCST 76(DI), Z6, Z8
+	VPSRLD $11, Z1, Z6
+	VPSRLD $18, Z7, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z6, Z5, Z6
+	VPDPBUSD.BCST 80(DI), Z6, Z8
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPSRLD $21, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z5, Z2, Z5
+	VPDPBUSD.BCST 84(DI), Z5, Z8
+	VPSRLD $18, Z1, Z1
+	VPSRLD $25, Z7, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 88(DI), Z1, Z8
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z23, Z22, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VBROADCASTSS 92(DI), Z7
+	VMULPS Z7, Z0, Z7
+	VCVTDQ2PS Z8, Z8
+	VMULPS Z7, Z8, Z7
+	VADDPS Z7, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z7
+	VMULPS Z28, Z7, Z7
+	VMOVUPS 288(R9), Z8
+	VMOVUPS 352(R9), Z0
+	VPSRLD $1, Z0, Z1
+	VXORPS Z1, Z0, Z1
+	VPSRLD $2, Z1, Z4
+	VXORPS Z4, Z1, Z4
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z4, Z1
+	VPSRLD $6, Z0, Z4
+	VXORPS Z4, Z1, Z4
+	VANDPS Z27, Z8, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z5
+	VPERMD Z30, Z0, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VBROADCASTSS 160(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 120(DI), Z2, Z6
+	VPSLLD $3, Z4, Z2
+	VPSRLD $4, Z0, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPDPBUSD.BCST 124(DI), Z2, Z6
+	VPSRLD $8, Z8, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z1
+	VPSRLD $7, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z1, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 128(DI), Z5, Z6
+	VPSRLD $4, Z4, Z5
+	VPSRLD $11, Z0, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z3
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z5, Z2, Z5
+	VPDPBUSD.BCST 132(DI), Z5, Z6
+	VPSRLD $16, Z8, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPSRLD $14, Z0, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z3, Z1, Z3
+	VPDPBUSD.BCST 136(DI), Z3, Z6
+	VPSRLD $11, Z4, Z3
+	VPSRLD $18, Z0, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z3, Z5, Z3
+	VPDPBUSD.BCST 140(DI), Z3, Z6
+	VPSRLD $24, Z8, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z8*8), K1, Z3
+	VPSRLD $21, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z5, Z1, Z5
+	VPDPBUSD.BCST 144(DI), Z5, Z6
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z0, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z8*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z8
+	VXORPS Z8, Z5, Z8
+	VPADDD Z4, Z8, Z4
+	VPDPBUSD.BCST 148(DI), Z4, Z6
+	VPSRLD $27, Z0, Z0
+	VPTERNLOGD $0xec, Z23, Z22, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z7, Z0, Z0
+	VBROADCASTSS 152(DI), Z4
+	VMULPS Z4, Z0, Z4
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z4, Z6, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 416(R9), Z4
+	VMOVUPS 480(R9), Z6
+	VPSRLD $1, Z6, Z0
+	VXORPS Z0, Z6, Z0
+	VPSRLD $2, Z0, Z8
+	VXORPS Z8, Z0, Z8
+	VPSRLD $4, Z0, Z0
+	VXORPS Z0, Z8, Z0
+	VPSRLD $6, Z6, Z8
+	VXORPS Z8, Z0, Z8
+	VANDPS Z27, Z4, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z5
+	VPERMD Z30, Z6, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z1, Z3, Z1
+	VBROADCASTSS 220(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 180(DI), Z1, Z3
+	VPSLLD $3, Z8, Z1
+	VPSRLD $4, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z1, Z0, Z1
+	VPDPBUSD.BCST 184(DI), Z1, Z3
+	VPSRLD $8, Z4, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z0
+	VPSRLD $7, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z2
+	VXORPS Z2, Z0, Z2
+	VPADDD Z5, Z2, Z5
+	VPDPBUSD.BCST 188(DI), Z5, Z3
+	VPSRLD $4, Z8, Z5
+	VPSRLD $11, Z6, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z2
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z5, Z1, Z5
+	VPDPBUSD.BCST 192(DI), Z5, Z3
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $14, Z6, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z0
+	VXORPS Z0, Z1, Z0
+	VPADDD Z2, Z0, Z2
+	VPDPBUSD.BCST 196(DI), Z2, Z3
+	VPSRLD $11, Z8, Z2
+	VPSRLD $18, Z6, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z0
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z2, Z5, Z2
+	VPDPBUSD.BCST 200(DI), Z2, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $21, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z0
+	VXORPS Z0, Z2, Z0
+	VPADDD Z5, Z0, Z5
+	VPDPBUSD.BCST 204(DI), Z5, Z3
+	VPSRLD $18, Z8, Z8
+	VPSRLD $25, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z8, Z4, Z8
+	VPDPBUSD.BCST 208(DI), Z8, Z3
+	VPSRLD $27, Z6, Z6
+	VPTERNLOGD $0xec, Z23, Z22, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z7, Z6, Z7
+	VBROADCASTSS 212(DI), Z6
+	VMULPS Z6, Z7, Z6
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z6, Z3, Z6
+	VADDPS Z6, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z6
+	VMULPS Z28, Z6, Z6
+	VMOVUPS 544(R9), Z3
+	VMOVUPS 608(R9), Z7
+	VPSRLD $1, Z7, Z8
+	VXORPS Z8, Z7, Z8
+	VPSRLD $2, Z8, Z4
+	VXORPS Z4, Z8, Z4
+	VPSRLD $4, Z8, Z8
+	VXORPS Z8, Z4, Z8
+	VPSRLD $6, Z7, Z4
+	VXORPS Z4, Z8, Z4
+	VANDPS Z27, Z3, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z8*8), K1, Z5
+	VPERMD Z30, Z7, Z0
+	VPSUBD Z0, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z0, Z2, Z0
+	VBROADCASTSS 280(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 240(DI), Z0, Z2
+	VPSLLD $3, Z4, Z0
+	VPSRLD $4, Z7, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z8*8), K1, Z5
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z8
+	VXORPS Z8, Z5, Z8
+	VPADDD Z0, Z8, Z0
+	VPDPBUSD.BCST 244(DI), Z0, Z2
+	VPSRLD $8, Z3, Z0
+	VANDPS Z27, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z8
+	VPSRLD $7, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z1
+	VXORPS Z1, Z8, Z1
+	VPADDD Z5, Z1, Z5
+	VPDPBUSD.BCST 248(DI), Z5, Z2
+	VPSRLD $4, Z4, Z5
+	VPSRLD $11, Z7, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z1
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z0
+	VXORPS Z0, Z1, Z0
+	VPADDD Z5, Z0, Z5
+	VPDPBUSD.BCST 252(DI), Z5, Z2
+	VPSRLD $16, Z3, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z0
+	VPSRLD $14, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z8
+	VXORPS Z8, Z0, Z8
+	VPADDD Z1, Z8, Z1
+	VPDPBUSD.BCST 256(DI), Z1, Z2
+	VPSRLD $11, Z4, Z1
+	VPSRLD $18, Z7, Z8
+	VANDPS Z24, Z8, Z8
+	VPTERNLOGD $0xec, Z25, Z8, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z8
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z8, Z5
+	VPADDD Z1, Z5, Z1
+	VPDPBUSD.BCST 260(DI), Z1, Z2
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $21, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z8
+	VXORPS Z8, Z1, Z8
+	VPADDD Z5, Z8, Z5
+	VPDPBUSD.BCST 264(DI), Z5, Z2
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z7, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 268(DI), Z4, Z2
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z23, Z22, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z7
+	VBROADCASTSS 272(DI), Z4
+	VMULPS Z4, Z7, Z4
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z4, Z2, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 672(R9), Z4
+	VMOVUPS 736(R9), Z2
+	VPSRLD $1, Z2, Z7
+	VXORPS Z7, Z2, Z7
+	VPSRLD $2, Z7, Z3
+	VXORPS Z3, Z7, Z3
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z3, Z7
+	VPSRLD $6, Z2, Z3
+	VXORPS Z3, Z7, Z3
+	VANDPS Z27, Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z5
+	VPERMD Z30, Z2, Z8
+	VPSUBD Z8, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z8, Z1, Z8
+	VBROADCASTSS 340(DI), Z1
+	VPSLLD $6, Z1, Z1
+	VPDPBUSD.BCST 300(DI), Z8, Z1
+	VPSLLD $3, Z3, Z8
+	VPSRLD $4, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z5
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z8, Z7, Z8
+	VPDPBUSD.BCST 304(DI), Z8, Z1
+	VPSRLD $8, Z4, Z8
+	VANDPS Z27, Z8, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z8*8), K1, Z7
+	VPSRLD $7, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z0
+	VXORPS Z0, Z7, Z0
+	VPADDD Z5, Z0, Z5
+	VPDPBUSD.BCST 308(DI), Z5, Z1
+	VPSRLD $4, Z3, Z5
+	VPSRLD $11, Z2, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z8*8), K1, Z0
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z8
+	VXORPS Z8, Z0, Z8
+	VPADDD Z5, Z8, Z5
+	VPDPBUSD.BCST 312(DI), Z5, Z1
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z8
+	VPSRLD $14, Z2, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z7
+	VXORPS Z7, Z8, Z7
+	VPADDD Z0, Z7, Z0
+	VPDPBUSD.BCST 316(DI), Z0, Z1
+	VPSRLD $11, Z3, Z0
+	VPSRLD $18, Z2, Z7
+	VANDPS Z24, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z7, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z7
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z0, Z5, Z0
+	VPDPBUSD.BCST 320(DI), Z0, Z1
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z0
+	VPSRLD $21, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z0, Z7
+	VPADDD Z5, Z7, Z5
+	VPDPBUSD.BCST 324(DI), Z5, Z1
+	VPSRLD $18, Z3, Z3
+	VPSRLD $25, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPDPBUSD.BCST 328(DI), Z3, Z1
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z6, Z2, Z6
+	VBROADCASTSS 332(DI), Z2
+	VMULPS Z2, Z6, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z2
+	VMULPS Z28, Z2, Z2
+	VMOVUPS 800(R9), Z1
+	VMOVUPS 864(R9), Z6
+	VPSRLD $1, Z6, Z3
+	VXORPS Z3, Z6, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z6, Z4
+	VXORPS Z4, Z3, Z4
+	VANDPS Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z6, Z7
+	VPSUBD Z7, Z26, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z7, Z0, Z7
+	VBROADCASTSS 400(DI), Z0
+	VPSLLD $6, Z0, Z0
+	VPDPBUSD.BCST 360(DI), Z7, Z0
+	VPSLLD $3, Z4, Z7
+	VPSRLD $4, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z7, Z3, Z7
+	VPDPBUSD.BCST 364(DI), Z7, Z0
+	VPSRLD $8, Z1, Z7
+	VANDPS Z27, Z7, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z3
+	VPSRLD $7, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z8
+	VXORPS Z8, Z3, Z8
+	VPADDD Z5, Z8, Z5
+	VPDPBUSD.BCST 368(DI), Z5, Z0
+	VPSRLD $4, Z4, Z5
+	VPSRLD $11, Z6, Z8
+	VANDPS Z24, Z8, Z8
+	VPTERNLOGD $0xec, Z25, Z8, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z8
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z8, Z7
+	VPADDD Z5, Z7, Z5
+	VPDPBUSD.BCST 372(DI), Z5, Z0
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z7
+	VPSRLD $14, Z6, Z8
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z8, Z3, Z8
+	VPDPBUSD.BCST 376(DI), Z8, Z0
+	VPSRLD $11, Z4, Z8
+	VPSRLD $18, Z6, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z8
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPERMD Z30, Z8, Z8
+	VPSUBD Z8, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z8, Z5, Z8
+	VPDPBUSD.BCST 380(DI), Z8, Z0
+	VPSRLD $24, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z8
+	VPSRLD $21, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z8, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 384(DI), Z5, Z0
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 388(DI), Z4, Z0
+	VPSRLD $27, Z6, Z6
+	VPTERNLOGD $0xec, Z23, Z22, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z2, Z6, Z6
+	VBROADCASTSS 392(DI), Z4
+	VMULPS Z4, Z6, Z4
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z4, Z0, Z4
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 928(R9), Z4
+	VMOVUPS 992(R9), Z0
+	VPSRLD $1, Z0, Z6
+	VXORPS Z6, Z0, Z6
+	VPSRLD $2, Z6, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $6, Z0, Z1
+	VXORPS Z1, Z6, Z1
+	VANDPS Z27, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z0, Z3
+	VPSUBD Z3, Z26, Z8
+	VXORPS Z8, Z5, Z8
+	VPADDD Z3, Z8, Z3
+	VBROADCASTSS 460(DI), Z8
+	VPSLLD $6, Z8, Z8
+	VPDPBUSD.BCST 420(DI), Z3, Z8
+	VPSLLD $3, Z1, Z3
+	VPSRLD $4, Z0, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 424(DI), Z3, Z8
+	VPSRLD $8, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z6
+	VPSRLD $7, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z5, Z7, Z5
+	VPDPBUSD.BCST 428(DI), Z5, Z8
+	VPSRLD $4, Z1, Z5
+	VPSRLD $11, Z0, Z7
+	VANDPS Z24, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z7, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 432(DI), Z5, Z8
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $14, Z0, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z6
+	VXORPS Z6, Z3, Z6
+	VPADDD Z7, Z6, Z7
+	VPDPBUSD.BCST 436(DI), Z7, Z8
+	VPSRLD $11, Z1, Z7
+	VPSRLD $18, Z0, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z7, Z5, Z7
+	VPDPBUSD.BCST 440(DI), Z7, Z8
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z7
+	VPSRLD $21, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 444(DI), Z5, Z8
+	VPSRLD $18, Z1, Z1
+	VPSRLD $25, Z0, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 448(DI), Z1, Z8
+	VPSRLD $27, Z0, Z0
+	VPTERNLOGD $0xec, Z23, Z22, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z2, Z0, Z2
+	VBROADCASTSS 452(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z8, Z8
+	VMULPS Z0, Z8, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $1056, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 528 bytes.
+//
+// func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Y13
+	VMOVUPS consts<>+1792(SB), Y12
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 96(R9), Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y4
+	VXORPS Y4, Y3, Y4
+	VANDPS Y12, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VANDPS consts<>+448(SB), Y2, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 0(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 40(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPSLLD $3, Y4, Y7
+	VPSRLD $4, Y2, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 4(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y1, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPSRLD $7, Y2, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y8
+	VXORPS Y8, Y3, Y8
+	VPADDD Y5, Y8, Y5
+	VBROADCASTSS 8(DI), Y8
+	VPMADDUBSW Y8, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y7, Y5
+	VPSRLD $4, Y4, Y7
+	VPSRLD $11, Y2, Y8
+	VANDPS consts<>+1984(SB), Y8, Y8
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y8, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y8
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y8, Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 12(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y5, Y7
+	VPSRLD $16, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VPSRLD $14, Y2, Y8
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y8, Y3, Y8
+	VBROADCASTSS 16(DI), Y3
+	VPMADDUBSW Y3, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y7, Y8
+	VPSRLD $11, Y4, Y7
+	VPSRLD $18, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y7, Y5, Y7
+	VBROADCASTSS 20(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y8, Y7
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y8
+	VPSRLD $21, Y2, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y8, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 24(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y7, Y5
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y7
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VBROADCASTSS 28(DI), Y1
+	VPMADDUBSW Y1, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y5, Y4
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 32(DI), Y5
+	VMULPS Y5, Y2, Y5
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y5, Y4, Y5
+	PREFETCHT0 1088(R11)
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 160(R9), Y5
+	VMOVUPS 224(R9), Y4
+	VPSRLD $1, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $2, Y2, Y1
+	VXORPS Y1, Y2, Y1
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $6, Y4, Y1
+	VXORPS Y1, Y2, Y1
+	VANDPS Y12, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y7
+	VANDPS consts<>+448(SB), Y4, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y8
+	VXORPS Y8, Y7, Y8
+	VPADDD Y3, Y8, Y3
+	VBROADCASTSS 60(DI), Y8
+	VPMADDUBSW Y8, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 100(DI), Y8
+	VPSLLD $6, Y8, Y8
+	VPADDD Y3, Y8, Y3
+	VPSLLD $3, Y1, Y8
+	VPSRLD $4, Y4, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y8, Y8
+	VPOR Y7, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y7
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y8, Y2, Y8
+	VBROADCASTSS 64(DI), Y2
+	VPMADDUBSW Y2, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y3, Y8
+	VPSRLD $8, Y5, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y2
+	VPSRLD $7, Y4, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y2, Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 68(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y8, Y7
+	VPSRLD $4, Y1, Y8
+	VPSRLD $11, Y4, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y8, Y8
+	VPOR Y6, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y8, Y3, Y8
+	VBROADCASTSS 72(DI), Y3
+	VPMADDUBSW Y3, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y7, Y8
+	VPSRLD $16, Y5, Y7
+	VANDPS Y12, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y3
+	VPSRLD $14, Y4, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 76(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y8, Y6
+	VPSRLD $11, Y1, Y8
+	VPSRLD $18, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y8, Y8
+	VPOR Y2, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y8, Y7, Y8
+	VBROADCASTSS 80(DI), Y7
+	VPMADDUBSW Y7, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y6, Y8
+	VPSRLD $24, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VPSRLD $21, Y4, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 84(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y8, Y7
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y4, Y8
+	VANDPS consts<>+1984(SB), Y8, Y8
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y8, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y8
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y8, Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 88(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y7, Y1
+	VPSRLD $27, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y0
+	VBROADCASTSS 92(DI), Y4
+	VMULPS Y4, Y0, Y4
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y4, Y1, Y4
+	VADDPS Y4, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y4
+	VMULPS Y13, Y4, Y4
+	VMOVUPS 288(R9), Y1
+	VMOVUPS 352(R9), Y0
+	VPSRLD $1, Y0, Y7
+	VXORPS Y7, Y0, Y7
+	VPSRLD $2, Y7, Y5
+	VXORPS Y5, Y7, Y5
+	VPSRLD $4, Y7, Y7
+	VXORPS Y7, Y5, Y7
+	VPSRLD $6, Y0, Y5
+	VXORPS Y5, Y7, Y5
+	VANDPS Y12, Y1, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y8
+	VANDPS consts<>+448(SB), Y0, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y8, Y6
+	VPADDD Y2, Y6, Y2
+	VBROADCASTSS 120(DI), Y6
+	VPMADDUBSW Y6, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 160(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y2, Y6, Y2
+	VPSLLD $3, Y5, Y6
+	VPSRLD $4, Y0, Y8
+	VANDPS consts<>+1984(SB), Y8, Y8
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y8, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y8
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y8, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 124(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VPSRLD $8, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y7
+	VPSRLD $7, Y0, Y8
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y8, Y3, Y8
+	VBROADCASTSS 128(DI), Y3
+	VPMADDUBSW Y3, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y6, Y8
+	VPSRLD $4, Y5, Y6
+	VPSRLD $11, Y0, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y3
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 132(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y8, Y6
+	VPSRLD $16, Y1, Y8
+	VANDPS Y12, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y8*8), Y2
+	VPSRLD $14, Y0, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 136(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y6, Y3
+	VPSRLD $11, Y5, Y6
+	VPSRLD $18, Y0, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y8*8), Y7
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y8
+	VXORPS Y8, Y7, Y8
+	VPADDD Y6, Y8, Y6
+	VBROADCASTSS 140(DI), Y8
+	VPMADDUBSW Y8, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VPSRLD $21, Y0, Y8
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y8, Y7, Y8
+	VBROADCASTSS 144(DI), Y7
+	VPMADDUBSW Y7, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y6, Y8
+	VPSRLD $18, Y5, Y5
+	VPSRLD $25, Y0, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y5, Y1, Y5
+	VBROADCASTSS 148(DI), Y1
+	VPMADDUBSW Y1, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y8, Y5
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VBROADCASTSS 152(DI), Y8
+	VMULPS Y8, Y0, Y8
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y8, Y5, Y8
+	PREFETCHT0 1088(R11)
+	VADDPS Y8, Y14, Y14
+	VMOVUPS 416(R9), Y8
+	VMOVUPS 480(R9), Y5
+	VPSRLD $1, Y5, Y0
+	VXORPS Y0, Y5, Y0
+	VPSRLD $2, Y0, Y1
+	VXORPS Y1, Y0, Y1
+	VPSRLD $4, Y0, Y0
+	VXORPS Y0, Y1, Y0
+	VPSRLD $6, Y5, Y1
+	VXORPS Y1, Y0, Y1
+	VANDPS Y12, Y8, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y6
+	VANDPS consts<>+448(SB), Y5, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 180(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 220(DI), Y3
+	VPSLLD $6, Y3, Y3
+	VPADDD Y7, Y3, Y7
+	VPSLLD $3, Y1, Y3
+	VPSRLD $4, Y5, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y6
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y0
+	VXORPS Y0, Y6, Y0
+	VPADDD Y3, Y0, Y3
+	VBROADCASTSS 184(DI), Y0
+	VPMADDUBSW Y0, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $8, Y8, Y7
+	VANDPS Y12, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y0
+	VPSRLD $7, Y5, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y0, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 188(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VPSRLD $4, Y1, Y3
+	VPSRLD $11, Y5, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 192(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y6, Y3
+	VPSRLD $16, Y8, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VPSRLD $14, Y5, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y2, Y0, Y2
+	VBROADCASTSS 196(DI), Y0
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y3, Y2
+	VPSRLD $11, Y1, Y3
+	VPSRLD $18, Y5, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y0, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y0
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y0, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 200(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y2, Y3
+	VPSRLD $24, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y8*8), Y2
+	VPSRLD $21, Y5, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y2, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 204(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y5, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y8*8), Y3
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y8
+	VXORPS Y8, Y3, Y8
+	VPADDD Y1, Y8, Y1
+	VBROADCASTSS 208(DI), Y8
+	VPMADDUBSW Y8, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y6, Y1
+	VPSRLD $27, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y4, Y5, Y4
+	VBROADCASTSS 212(DI), Y5
+	VMULPS Y5, Y4, Y5
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y5, Y1, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y5
+	VMULPS Y13, Y5, Y5
+	VMOVUPS 544(R9), Y1
+	VMOVUPS 608(R9), Y4
+	VPSRLD $1, Y4, Y6
+	VXORPS Y6, Y4, Y6
+	VPSRLD $2, Y6, Y8
+	VXORPS Y8, Y6, Y8
+	VPSRLD $4, Y6, Y6
+	VXORPS Y6, Y8, Y6
+	VPSRLD $6, Y4, Y8
+	VXORPS Y8, Y6, Y8
+	VANDPS Y12, Y1, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VANDPS consts<>+448(SB), Y4, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 240(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VBROADCASTSS 280(DI), Y2
+	VPSLLD $6, Y2, Y2
+	VPADDD Y0, Y2, Y0
+	VPSLLD $3, Y8, Y2
+	VPSRLD $4, Y4, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y3
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y3, Y6
+	VPADDD Y2, Y6, Y2
+	VBROADCASTSS 244(DI), Y6
+	VPMADDUBSW Y6, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y0, Y2
+	VPSRLD $8, Y1, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y6
+	VPSRLD $7, Y4, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 248(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y2, Y3
+	VPSRLD $4, Y8, Y2
+	VPSRLD $11, Y4, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y7, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y7
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y2, Y0, Y2
+	VBROADCASTSS 252(DI), Y0
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y3, Y2
+	VPSRLD $16, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y0
+	VPSRLD $14, Y4, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y0, Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 256(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y2, Y7
+	VPSRLD $11, Y8, Y2
+	VPSRLD $18, Y4, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 260(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y7
+	VPSRLD $21, Y4, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 264(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y2, Y3
+	VPSRLD $18, Y8, Y8
+	VPSRLD $25, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y8, Y8
+	VPOR Y2, Y8, Y8
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y2
+	VANDPS consts<>+448(SB), Y8, Y8
+	VPMULLD consts<>+832(SB), Y8, Y8
+	VANDPS consts<>+2176(SB), Y8, Y8
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y8, Y15, Y1
+	VXORPS Y1, Y2, Y1
+	VPADDD Y8, Y1, Y8
+	VBROADCASTSS 268(DI), Y1
+	VPMADDUBSW Y1, Y8, Y8
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VPADDD Y8, Y3, Y8
+	VPSRLD $27, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y5, Y4, Y4
+	VBROADCASTSS 272(DI), Y3
+	VMULPS Y3, Y4, Y3
+	VCVTDQ2PS Y8, Y8
+	VMULPS Y3, Y8, Y3
+	PREFETCHT0 1088(R11)
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 672(R9), Y3
+	VMOVUPS 736(R9), Y8
+	VPSRLD $1, Y8, Y4
+	VXORPS Y4, Y8, Y4
+	VPSRLD $2, Y4, Y1
+	VXORPS Y1, Y4, Y1
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $6, Y8, Y1
+	VXORPS Y1, Y4, Y1
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VANDPS consts<>+448(SB), Y8, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 300(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 340(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPSLLD $3, Y1, Y7
+	VPSRLD $4, Y8, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y2, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 304(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y3, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPSRLD $7, Y8, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y0
+	VXORPS Y0, Y4, Y0
+	VPADDD Y2, Y0, Y2
+	VBROADCASTSS 308(DI), Y0
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $4, Y1, Y7
+	VPSRLD $11, Y8, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y0, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y0
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y0, Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 312(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y2, Y7
+	VPSRLD $16, Y3, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPSRLD $14, Y8, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 316(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y7, Y0
+	VPSRLD $11, Y1, Y7
+	VPSRLD $18, Y8, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 320(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y0, Y7
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y0
+	VPSRLD $21, Y8, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y0, Y4
+	VPADDD Y2, Y4, Y2
+	VBROADCASTSS 324(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y8, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 328(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VPSRLD $27, Y8, Y8
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y8, Y8
+	VPOR Y15, Y8, Y8
+	VCVTDQ2PS Y8, Y8
+	VMULPS Y5, Y8, Y5
+	VBROADCASTSS 332(DI), Y8
+	VMULPS Y8, Y5, Y8
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y8, Y1, Y8
+	VADDPS Y8, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y8
+	VMULPS Y13, Y8, Y8
+	VMOVUPS 800(R9), Y1
+	VMOVUPS 864(R9), Y5
+	VPSRLD $1, Y5, Y2
+	VXORPS Y2, Y5, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y5, Y3
+	VXORPS Y3, Y2, Y3
+	VANDPS Y12, Y1, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y7
+	VANDPS consts<>+448(SB), Y5, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y4, Y0, Y4
+	VBROADCASTSS 360(DI), Y0
+	VPMADDUBSW Y0, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 400(DI), Y0
+	VPSLLD $6, Y0, Y0
+	VPADDD Y4, Y0, Y4
+	VPSLLD $3, Y3, Y0
+	VPSRLD $4, Y5, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y7, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y7
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 364(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VPSRLD $8, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPSRLD $7, Y5, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y2, Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 368(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y0, Y7
+	VPSRLD $4, Y3, Y0
+	VPSRLD $11, Y5, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y6, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 372(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y7, Y0
+	VPSRLD $16, Y1, Y7
+	VANDPS Y12, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y4
+	VPSRLD $14, Y5, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 376(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y0, Y6
+	VPSRLD $11, Y3, Y0
+	VPSRLD $18, Y5, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VANDPS consts<>+448(SB), Y0, Y0
+	PREFETCHT0 1088(R11)
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 380(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y6, Y0
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y6
+	VPSRLD $21, Y5, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 384(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y0, Y7
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y5, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y0, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y0
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y0, Y1
+	VPADDD Y3, Y1, Y3
+	VBROADCASTSS 388(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $27, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y8, Y5, Y5
+	VBROADCASTSS 392(DI), Y7
+	VMULPS Y7, Y5, Y7
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y7, Y3, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 928(R9), Y7
+	VMOVUPS 992(R9), Y3
+	VPSRLD $1, Y3, Y5
+	VXORPS Y5, Y3, Y5
+	VPSRLD $2, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $6, Y3, Y1
+	VXORPS Y1, Y5, Y1
+	VANDPS Y12, Y7, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VANDPS consts<>+448(SB), Y3, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y0, Y6
+	VPADDD Y2, Y6, Y2
+	VBROADCASTSS 420(DI), Y6
+	VPMADDUBSW Y6, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 460(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y2, Y6, Y2
+	VPSLLD $3, Y1, Y6
+	VPSRLD $4, Y3, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y0, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y0
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y6, Y5, Y6
+	VBROADCASTSS 424(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VPSRLD $8, Y7, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y5
+	VPSRLD $7, Y3, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	PREFETCHT0 1152(R11)
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 428(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y6, Y0
+	VPSRLD $4, Y1, Y6
+	VPSRLD $11, Y3, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 432(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y0, Y6
+	VPSRLD $16, Y7, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y2
+	VPSRLD $14, Y3, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 436(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $11, Y1, Y6
+	VPSRLD $18, Y3, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y5
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y5, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 440(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VPSRLD $24, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y4
+	VPSRLD $21, Y3, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y5
+	VXORPS Y5, Y4, Y5
+	VPADDD Y0, Y5, Y0
+	VBROADCASTSS 444(DI), Y5
+	VPMADDUBSW Y5, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y6, Y0
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y3, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 448(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y8, Y3, Y8
+	VBROADCASTSS 452(DI), Y3
+	VMULPS Y3, Y8, Y3
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y3, Y1, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $1056, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 1184 bytes.
+//
+// func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Z28
+	VMOVUPS consts<>+2240(SB), Z27
+	VMOVUPS consts<>+2304(SB), Z26
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z25
+	VMOVUPS consts<>+1920(SB), Z24
+	VMOVUPS consts<>+1984(SB), Z23
+	VMOVUPS consts<>+2048(SB), Z22
+	VMOVUPS consts<>+2112(SB), Z21
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z28, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VANDPS Z27, Z1, Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VANDPS Z26, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z4
+	VPSRLD $9, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VBROADCASTSS 44(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 0(DI), Z5, Z6
+	VPSRLD $6, Z2, Z5
+	VPSRLD $13, Z1, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 4(DI), Z5, Z6
+	VPSRLD $16, Z1, Z5
+	VANDPS Z26, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $25, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z7
+	VXORPS Z7, Z3, Z7
+	VPADDD Z4, Z7, Z4
+	VPDPBUSD.BCST 8(DI), Z4, Z6
+	VPSRLD $22, Z2, Z2
+	VPSRLD $29, Z1, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z2, Z5, Z2
+	VPDPBUSD.BCST 12(DI), Z2, Z6
+	VMOVUPS 1056(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z22, Z21, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 32(DI), Z5
+	VMULPS Z5, Z2, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z5, Z6, Z5
+	VADDPS Z5, Z29, Z29
+	VMOVUPS 96(R9), Z5
+	VANDPS Z27, Z5, Z6
+	VPSRLD $1, Z6, Z2
+	VXORPS Z2, Z6, Z2
+	VPSRLD $2, Z2, Z1
+	VXORPS Z1, Z2, Z1
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z2, Z6
+	VANDPS Z26, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z1
+	VPSRLD $9, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z4, Z7, Z4
+	VBROADCASTSS 48(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 16(DI), Z4, Z7
+	VPSRLD $6, Z6, Z4
+	VPSRLD $13, Z5, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 20(DI), Z4, Z7
+	VPSRLD $16, Z5, Z4
+	VANDPS Z26, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $25, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VPDPBUSD.BCST 24(DI), Z1, Z7
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z5, Z5
+	VANDPS Z23, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 28(DI), Z6, Z7
+	VMOVUPS 1056(R9), Z6
+	VPSRLD $3, Z6, Z6
+	VPTERNLOGD $0xec, Z22, Z21, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z6
+	VBROADCASTSS 32(DI), Z4
+	VMULPS Z4, Z6, Z4
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z4, Z7, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 160(R9), Z4
+	VANDPS Z27, Z4, Z7
+	VPSRLD $1, Z7, Z6
+	VXORPS Z6, Z7, Z6
+	VPSRLD $2, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VPSRLD $6, Z7, Z7
+	VXORPS Z7, Z6, Z7
+	VANDPS Z26, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPSRLD $9, Z4, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z1, Z3, Z1
+	VBROADCASTSS 104(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 60(DI), Z1, Z3
+	VPSRLD $6, Z7, Z1
+	VPSRLD $13, Z4, Z5
+	VANDPS Z23, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 64(DI), Z1, Z3
+	VPSRLD $16, Z4, Z1
+	VANDPS Z26, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z6
+	VPSRLD $25, Z4, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z5, Z2, Z5
+	VPDPBUSD.BCST 68(DI), Z5, Z3
+	VPSRLD $22, Z7, Z7
+	VPSRLD $29, Z4, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z4
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z7, Z1, Z7
+	VPDPBUSD.BCST 72(DI), Z7, Z3
+	VMOVUPS 1056(R9), Z7
+	VPSRLD $7, Z7, Z7
+	VPTERNLOGD $0xec, Z22, Z21, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z7
+	VBROADCASTSS 92(DI), Z1
+	VMULPS Z1, Z7, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 224(R9), Z1
+	VANDPS Z27, Z1, Z3
+	VPSRLD $1, Z3, Z7
+	VXORPS Z7, Z3, Z7
+	VPSRLD $2, Z7, Z4
+	VXORPS Z4, Z7, Z4
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z4, Z7
+	VPSRLD $6, Z3, Z3
+	VXORPS Z3, Z7, Z3
+	VANDPS Z26, Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z4
+	VPSRLD $9, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z5, Z2, Z5
+	VBROADCASTSS 108(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 76(DI), Z5, Z2
+	VPSRLD $6, Z3, Z5
+	VPSRLD $13, Z1, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z4
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z7
+	VXORPS Z7, Z4, Z7
+	VPADDD Z5, Z7, Z5
+	VPDPBUSD.BCST 80(DI), Z5, Z2
+	VPSRLD $16, Z1, Z5
+	VANDPS Z26, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z7
+	VPSRLD $25, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 84(DI), Z4, Z2
+	VPSRLD $22, Z3, Z3
+	VPSRLD $29, Z1, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z3, Z5, Z3
+	VPDPBUSD.BCST 88(DI), Z3, Z2
+	VMOVUPS 1056(R9), Z3
+	VPSRLD $11, Z3, Z3
+	VPTERNLOGD $0xec, Z22, Z21, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VBROADCASTSS 92(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z3, Z2, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z3
+	VMULPS Z28, Z3, Z3
+	VMOVUPS 288(R9), Z2
+	VANDPS Z27, Z2, Z0
+	VPSRLD $1, Z0, Z5
+	VXORPS Z5, Z0, Z5
+	VPSRLD $2, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $6, Z0, Z0
+	VXORPS Z0, Z5, Z0
+	VANDPS Z26, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $9, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z4, Z6, Z4
+	VBROADCASTSS 164(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 120(DI), Z4, Z6
+	VPSRLD $6, Z0, Z4
+	VPSRLD $13, Z2, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 124(DI), Z4, Z6
+	VPSRLD $16, Z2, Z4
+	VANDPS Z26, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $25, Z2, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z1, Z7, Z1
+	VPDPBUSD.BCST 128(DI), Z1, Z6
+	VPSRLD $22, Z0, Z0
+	VPSRLD $29, Z2, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z0, Z4, Z0
+	VPDPBUSD.BCST 132(DI), Z0, Z6
+	VMOVUPS 1056(R9), Z0
+	VPSRLD $15, Z0, Z0
+	VPTERNLOGD $0xec, Z22, Z21, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z3, Z0, Z0
+	VBROADCASTSS 152(DI), Z4
+	VMULPS Z4, Z0, Z4
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z4, Z6, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS 352(R9), Z4
+	VANDPS Z27, Z4, Z6
+	VPSRLD $1, Z6, Z0
+	VXORPS Z0, Z6, Z0
+	VPSRLD $2, Z0, Z2
+	VXORPS Z2, Z0, Z2
+	VPSRLD $4, Z0, Z0
+	VXORPS Z0, Z2, Z0
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z0, Z6
+	VANDPS Z26, Z4, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z2
+	VPSRLD $9, Z4, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z1, Z7, Z1
+	VBROADCASTSS 168(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 136(DI), Z1, Z7
+	VPSRLD $6, Z6, Z1
+	VPSRLD $13, Z4, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z2
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z0
+	VXORPS Z0, Z2, Z0
+	VPADDD Z1, Z0, Z1
+	VPDPBUSD.BCST 140(DI), Z1, Z7
+	VPSRLD $16, Z4, Z1
+	VANDPS Z26, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z0
+	VPSRLD $25, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z2, Z5, Z2
+	VPDPBUSD.BCST 144(DI), Z2, Z7
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z4, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z4
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z6, Z1, Z6
+	VPDPBUSD.BCST 148(DI), Z6, Z7
+	VMOVUPS 1056(R9), Z6
+	VPSRLD $19, Z6, Z6
+	VPTERNLOGD $0xec, Z22, Z21, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z6
+	VBROADCASTSS 152(DI), Z1
+	VMULPS Z1, Z6, Z1
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z1, Z7, Z1
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 416(R9), Z1
+	VANDPS Z27, Z1, Z7
+	VPSRLD $1, Z7, Z6
+	VXORPS Z6, Z7, Z6
+	VPSRLD $2, Z6, Z4
+	VXORPS Z4, Z6, Z4
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z4, Z6
+	VPSRLD $6, Z7, Z7
+	VXORPS Z7, Z6, Z7
+	VANDPS Z26, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z4
+	VPSRLD $9, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z5
+	VXORPS Z5, Z4, Z5
+	VPADDD Z2, Z5, Z2
+	VBROADCASTSS 224(DI), Z5
+	VPSLLD $6, Z5, Z5
+	VPDPBUSD.BCST 180(DI), Z2, Z5
+	VPSRLD $6, Z7, Z2
+	VPSRLD $13, Z1, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 184(DI), Z2, Z5
+	VPSRLD $16, Z1, Z2
+	VANDPS Z26, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z6
+	VPSRLD $25, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 188(DI), Z4, Z5
+	VPSRLD $22, Z7, Z7
+	VPSRLD $29, Z1, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z7, Z2, Z7
+	VPDPBUSD.BCST 192(DI), Z7, Z5
+	VMOVUPS 1056(R9), Z7
+	VPSRLD $23, Z7, Z7
+	VPTERNLOGD $0xec, Z22, Z21, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z3, Z7, Z7
+	VBROADCASTSS 212(DI), Z2
+	VMULPS Z2, Z7, Z2
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z2, Z5, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 480(R9), Z2
+	VANDPS Z27, Z2, Z5
+	VPSRLD $1, Z5, Z7
+	VXORPS Z7, Z5, Z7
+	VPSRLD $2, Z7, Z1
+	VXORPS Z1, Z7, Z1
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z1, Z7
+	VPSRLD $6, Z5, Z5
+	VXORPS Z5, Z7, Z5
+	VANDPS Z26, Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z1
+	VPSRLD $9, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z0
+	VXORPS Z0, Z1, Z0
+	VPADDD Z4, Z0, Z4
+	VBROADCASTSS 228(DI), Z0
+	VPSLLD $6, Z0, Z0
+	VPDPBUSD.BCST 196(DI), Z4, Z0
+	VPSRLD $6, Z5, Z4
+	VPSRLD $13, Z2, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z1
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z4, Z7, Z4
+	VPDPBUSD.BCST 200(DI), Z4, Z0
+	VPSRLD $16, Z2, Z4
+	VANDPS Z26, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z7
+	VPSRLD $25, Z2, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 204(DI), Z1, Z0
+	VPSRLD $22, Z5, Z5
+	VPSRLD $29, Z2, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 208(DI), Z5, Z0
+	VMOVUPS 1056(R9), Z5
+	VPSRLD $27, Z5, Z5
+	VPTERNLOGD $0xec, Z22, Z21, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z3, Z5, Z3
+	VBROADCASTSS 212(DI), Z5
+	VMULPS Z5, Z3, Z5
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z5, Z0, Z5
+	VADDPS Z5, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z5
+	VMULPS Z28, Z5, Z5
+	VMOVUPS 544(R9), Z0
+	VANDPS Z27, Z0, Z3
+	VPSRLD $1, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $2, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VPSRLD $6, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VANDPS Z26, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $9, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z1, Z6, Z1
+	VBROADCASTSS 284(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 240(DI), Z1, Z6
+	VPSRLD $6, Z3, Z1
+	VPSRLD $13, Z0, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 244(DI), Z1, Z6
+	VPSRLD $16, Z0, Z1
+	VANDPS Z26, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z4
+	VPSRLD $25, Z0, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z7
+	VXORPS Z7, Z4, Z7
+	VPADDD Z2, Z7, Z2
+	VPDPBUSD.BCST 248(DI), Z2, Z6
+	VPSRLD $22, Z3, Z3
+	VPSRLD $29, Z0, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z0
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z1
+	VXORPS Z1, Z0, Z1
+	VPADDD Z3, Z1, Z3
+	VPDPBUSD.BCST 252(DI), Z3, Z6
+	VMOVUPS 1120(R9), Z3
+	VPSLLD $1, Z3, Z3
+	VPTERNLOGD $0xec, Z22, Z21, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z5, Z3, Z3
+	VBROADCASTSS 272(DI), Z1
+	VMULPS Z1, Z3, Z1
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z1, Z6, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 608(R9), Z1
+	VANDPS Z27, Z1, Z6
+	VPSRLD $1, Z6, Z3
+	VXORPS Z3, Z6, Z3
+	VPSRLD $2, Z3, Z0
+	VXORPS Z0, Z3, Z0
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z0, Z3
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z3, Z6
+	VANDPS Z26, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z0
+	VPSRLD $9, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z7
+	VXORPS Z7, Z0, Z7
+	VPADDD Z2, Z7, Z2
+	VBROADCASTSS 288(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 256(DI), Z2, Z7
+	VPSRLD $6, Z6, Z2
+	VPSRLD $13, Z1, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z0
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z3
+	VXORPS Z3, Z0, Z3
+	VPADDD Z2, Z3, Z2
+	VPDPBUSD.BCST 260(DI), Z2, Z7
+	VPSRLD $16, Z1, Z2
+	VANDPS Z26, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $25, Z1, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z0, Z4, Z0
+	VPDPBUSD.BCST 264(DI), Z0, Z7
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z1, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPDPBUSD.BCST 268(DI), Z6, Z7
+	VMOVUPS 1120(R9), Z6
+	VPSRLD $3, Z6, Z6
+	VPTERNLOGD $0xec, Z22, Z21, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z5, Z6, Z6
+	VBROADCASTSS 272(DI), Z2
+	VMULPS Z2, Z6, Z2
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z2, Z7, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 672(R9), Z2
+	VANDPS Z27, Z2, Z7
+	VPSRLD $1, Z7, Z6
+	VXORPS Z6, Z7, Z6
+	VPSRLD $2, Z6, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $6, Z7, Z7
+	VXORPS Z7, Z6, Z7
+	VANDPS Z26, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z1
+	VPSRLD $9, Z2, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z0, Z4, Z0
+	VBROADCASTSS 344(DI), Z4
+	VPSLLD $6, Z4, Z4
+	VPDPBUSD.BCST 300(DI), Z0, Z4
+	VPSRLD $6, Z7, Z0
+	VPSRLD $13, Z2, Z1
+	VANDPS Z23, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z1, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z1
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z0, Z6, Z0
+	VPDPBUSD.BCST 304(DI), Z0, Z4
+	VPSRLD $16, Z2, Z0
+	VANDPS Z26, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z6
+	VPSRLD $25, Z2, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z1, Z3, Z1
+	VPDPBUSD.BCST 308(DI), Z1, Z4
+	VPSRLD $22, Z7, Z7
+	VPSRLD $29, Z2, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z2
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z0
+	VXORPS Z0, Z2, Z0
+	VPADDD Z7, Z0, Z7
+	VPDPBUSD.BCST 312(DI), Z7, Z4
+	VMOVUPS 1120(R9), Z7
+	VPSRLD $7, Z7, Z7
+	VPTERNLOGD $0xec, Z22, Z21, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z5, Z7, Z7
+	VBROADCASTSS 332(DI), Z0
+	VMULPS Z0, Z7, Z0
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS 736(R9), Z0
+	VANDPS Z27, Z0, Z4
+	VPSRLD $1, Z4, Z7
+	VXORPS Z7, Z4, Z7
+	VPSRLD $2, Z7, Z2
+	VXORPS Z2, Z7, Z2
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z2, Z7
+	VPSRLD $6, Z4, Z4
+	VXORPS Z4, Z7, Z4
+	VANDPS Z26, Z0, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z2
+	VPSRLD $9, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VBROADCASTSS 348(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 316(DI), Z1, Z3
+	VPSRLD $6, Z4, Z1
+	VPSRLD $13, Z0, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z2
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z1, Z7, Z1
+	VPDPBUSD.BCST 320(DI), Z1, Z3
+	VPSRLD $16, Z0, Z1
+	VANDPS Z26, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z7
+	VPSRLD $25, Z0, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 324(DI), Z2, Z3
+	VPSRLD $22, Z4, Z4
+	VPSRLD $29, Z0, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z0
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z1
+	VXORPS Z1, Z0, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 328(DI), Z4, Z3
+	VMOVUPS 1120(R9), Z4
+	VPSRLD $11, Z4, Z4
+	VPTERNLOGD $0xec, Z22, Z21, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z5, Z4, Z5
+	VBROADCASTSS 332(DI), Z4
+	VMULPS Z4, Z5, Z4
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z4, Z3, Z4
+	VADDPS Z4, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1024(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z4
+	VMULPS Z28, Z4, Z4
+	VMOVUPS 800(R9), Z3
+	VANDPS Z27, Z3, Z5
+	VPSRLD $1, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $2, Z1, Z0
+	VXORPS Z0, Z1, Z0
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z0, Z1
+	VPSRLD $6, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VANDPS Z26, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z0
+	VPSRLD $9, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z6
+	VXORPS Z6, Z0, Z6
+	VPADDD Z2, Z6, Z2
+	VBROADCASTSS 404(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 360(DI), Z2, Z6
+	VPSRLD $6, Z5, Z2
+	VPSRLD $13, Z3, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z0
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z1
+	VXORPS Z1, Z0, Z1
+	VPADDD Z2, Z1, Z2
+	VPDPBUSD.BCST 364(DI), Z2, Z6
+	VPSRLD $16, Z3, Z2
+	VANDPS Z26, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z1
+	VPSRLD $25, Z3, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z0, Z7, Z0
+	VPDPBUSD.BCST 368(DI), Z0, Z6
+	VPSRLD $22, Z5, Z5
+	VPSRLD $29, Z3, Z3
+	VANDPS Z23, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z3
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z5, Z2, Z5
+	VPDPBUSD.BCST 372(DI), Z5, Z6
+	VMOVUPS 1120(R9), Z5
+	VPSRLD $15, Z5, Z5
+	VPTERNLOGD $0xec, Z22, Z21, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z4, Z5, Z5
+	VBROADCASTSS 392(DI), Z2
+	VMULPS Z2, Z5, Z2
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z2, Z6, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 864(R9), Z2
+	VANDPS Z27, Z2, Z6
+	VPSRLD $1, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $2, Z5, Z3
+	VXORPS Z3, Z5, Z3
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z3, Z5
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VANDPS Z26, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $9, Z2, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z7
+	VXORPS Z7, Z3, Z7
+	VPADDD Z0, Z7, Z0
+	VBROADCASTSS 408(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 376(DI), Z0, Z7
+	VPSRLD $6, Z6, Z0
+	VPSRLD $13, Z2, Z3
+	VANDPS Z23, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z0, Z5, Z0
+	VPDPBUSD.BCST 380(DI), Z0, Z7
+	VPSRLD $16, Z2, Z0
+	VANDPS Z26, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z5
+	VPSRLD $25, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z3, Z1, Z3
+	VPDPBUSD.BCST 384(DI), Z3, Z7
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z2, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z2
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z0
+	VXORPS Z0, Z2, Z0
+	VPADDD Z6, Z0, Z6
+	VPDPBUSD.BCST 388(DI), Z6, Z7
+	VMOVUPS 1120(R9), Z6
+	VPSRLD $19, Z6, Z6
+	VPTERNLOGD $0xec, Z22, Z21, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z4, Z6, Z6
+	VBROADCASTSS 392(DI), Z0
+	VMULPS Z0, Z6, Z0
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS 928(R9), Z0
+	VANDPS Z27, Z0, Z7
+	VPSRLD $1, Z7, Z6
+	VXORPS Z6, Z7, Z6
+	VPSRLD $2, Z6, Z2
+	VXORPS Z2, Z6, Z2
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z2, Z6
+	VPSRLD $6, Z7, Z7
+	VXORPS Z7, Z6, Z7
+	VANDPS Z26, Z0, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z2
+	VPSRLD $9, Z0, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z3, Z1, Z3
+	VBROADCASTSS 464(DI), Z1
+	VPSLLD $6, Z1, Z1
+	VPDPBUSD.BCST 420(DI), Z3, Z1
+	VPSRLD $6, Z7, Z3
+	VPSRLD $13, Z0, Z2
+	VANDPS Z23, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 424(DI), Z3, Z1
+	VPSRLD $16, Z0, Z3
+	VANDPS Z26, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z6
+	VPSRLD $25, Z0, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPDPBUSD.BCST 428(DI), Z2, Z1
+	VPSRLD $22, Z7, Z7
+	VPSRLD $29, Z0, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z0
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z3
+	VXORPS Z3, Z0, Z3
+	VPADDD Z7, Z3, Z7
+	VPDPBUSD.BCST 432(DI), Z7, Z1
+	VMOVUPS 1120(R9), Z7
+	VPSRLD $23, Z7, Z7
+	VPTERNLOGD $0xec, Z22, Z21, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z4, Z7, Z7
+	VBROADCASTSS 452(DI), Z3
+	VMULPS Z3, Z7, Z3
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z3, Z1, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS 992(R9), Z3
+	VANDPS Z27, Z3, Z1
+	VPSRLD $1, Z1, Z7
+	VXORPS Z7, Z1, Z7
+	VPSRLD $2, Z7, Z0
+	VXORPS Z0, Z7, Z0
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z0, Z7
+	VPSRLD $6, Z1, Z1
+	VXORPS Z1, Z7, Z1
+	VANDPS Z26, Z3, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z0
+	VPSRLD $9, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z2, Z5, Z2
+	VBROADCASTSS 468(DI), Z5
+	VPSLLD $6, Z5, Z5
+	VPDPBUSD.BCST 436(DI), Z2, Z5
+	VPSRLD $6, Z1, Z2
+	VPSRLD $13, Z3, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z0
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z7
+	VXORPS Z7, Z0, Z7
+	VPADDD Z2, Z7, Z2
+	VPDPBUSD.BCST 440(DI), Z2, Z5
+	VPSRLD $16, Z3, Z2
+	VANDPS Z26, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z7
+	VPSRLD $25, Z3, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z0, Z6, Z0
+	VPDPBUSD.BCST 444(DI), Z0, Z5
+	VPSRLD $22, Z1, Z1
+	VPSRLD $29, Z3, Z3
+	VANDPS Z23, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z3
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z1, Z2, Z1
+	VPDPBUSD.BCST 448(DI), Z1, Z5
+	VMOVUPS 1120(R9), Z1
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z22, Z21, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z4, Z1, Z4
+	VBROADCASTSS 452(DI), Z1
+	VMULPS Z1, Z4, Z1
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z1, Z5, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $1184, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 592 bytes.
+//
+// func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Y13
+	VMOVUPS consts<>+2240(SB), Y12
+	VMOVUPS consts<>+2304(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VANDPS Y12, Y1, Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VANDPS Y11, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $9, Y1, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y5, Y6, Y5
+	VBROADCASTSS 0(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 44(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y5, Y6, Y5
+	VPSRLD $6, Y2, Y6
+	VPSRLD $13, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 4(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y5, Y6
+	VPSRLD $16, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $25, Y1, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 8(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y1, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 12(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y4, Y2
+	VMOVUPS 1056(R9), Y4
+	VPSLLD $1, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VBROADCASTSS 32(DI), Y5
+	VMULPS Y5, Y4, Y5
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y5, Y2, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 96(R9), Y5
+	VANDPS Y12, Y5, Y2
+	VPSRLD $1, Y2, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $2, Y4, Y1
+	VXORPS Y1, Y4, Y1
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y4, Y2
+	VANDPS Y11, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $9, Y5, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 16(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 48(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPSRLD $6, Y2, Y7
+	VPSRLD $13, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y1
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 20(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y6, Y7
+	VPSRLD $16, Y5, Y6
+	VANDPS Y11, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPSRLD $25, Y5, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 24(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y7, Y1
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VBROADCASTSS 28(DI), Y6
+	VPMADDUBSW Y6, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $3, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 32(DI), Y6
+	VMULPS Y6, Y1, Y6
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y6
+	PREFETCHT0 1088(R11)
+	VADDPS Y6, Y14, Y14
+	VMOVUPS 160(R9), Y6
+	VANDPS Y12, Y6, Y2
+	VPSRLD $1, Y2, Y1
+	VXORPS Y1, Y2, Y1
+	VPSRLD $2, Y1, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $4, Y1, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y1, Y2
+	VANDPS Y11, Y6, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPSRLD $9, Y6, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 60(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 104(DI), Y3
+	VPSLLD $6, Y3, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $6, Y2, Y3
+	VPSRLD $13, Y6, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y5
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y3, Y1, Y3
+	VBROADCASTSS 64(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $16, Y6, Y7
+	VANDPS Y11, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y1
+	VPSRLD $25, Y6, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 68(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y6, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 72(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VMOVUPS 1056(R9), Y5
+	VPSRLD $7, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	VBROADCASTSS 92(DI), Y7
+	VMULPS Y7, Y5, Y7
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y7, Y2, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 224(R9), Y7
+	VANDPS Y12, Y7, Y2
+	VPSRLD $1, Y2, Y5
+	VXORPS Y5, Y2, Y5
+	VPSRLD $2, Y5, Y6
+	VXORPS Y6, Y5, Y6
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y5, Y2
+	VANDPS Y11, Y7, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VPSRLD $9, Y7, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 76(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 108(DI), Y4
+	VPSLLD $6, Y4, Y4
+	VPADDD Y3, Y4, Y3
+	VPSRLD $6, Y2, Y4
+	VPSRLD $13, Y7, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 80(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y3, Y4
+	VPSRLD $16, Y7, Y3
+	VANDPS Y11, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $25, Y7, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y6, Y1, Y6
+	VBROADCASTSS 84(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y7, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y7, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 88(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VMOVUPS 1056(R9), Y6
+	VPSRLD $11, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VBROADCASTSS 92(DI), Y6
+	VMULPS Y6, Y0, Y6
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y6
+	VMULPS Y13, Y6, Y6
+	VMOVUPS 288(R9), Y2
+	VANDPS Y12, Y2, Y0
+	VPSRLD $1, Y0, Y3
+	VXORPS Y3, Y0, Y3
+	VPSRLD $2, Y3, Y7
+	VXORPS Y7, Y3, Y7
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y7, Y3
+	VPSRLD $6, Y0, Y0
+	VXORPS Y0, Y3, Y0
+	VANDPS Y11, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y7
+	VPSRLD $9, Y2, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VBROADCASTSS 120(DI), Y1
+	VPMADDUBSW Y1, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 164(DI), Y1
+	VPSLLD $6, Y1, Y1
+	VPADDD Y4, Y1, Y4
+	VPSRLD $6, Y0, Y1
+	VPSRLD $13, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 124(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y4, Y1
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y7, Y5, Y7
+	VBROADCASTSS 128(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y1, Y7
+	VPSRLD $22, Y0, Y0
+	VPSRLD $29, Y2, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 132(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y7, Y0
+	VMOVUPS 1056(R9), Y7
+	VPSRLD $15, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y6, Y7, Y7
+	VBROADCASTSS 152(DI), Y4
+	VMULPS Y4, Y7, Y4
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y4, Y0, Y4
+	VADDPS Y4, Y14, Y14
+	VMOVUPS 352(R9), Y4
+	VANDPS Y12, Y4, Y0
+	VPSRLD $1, Y0, Y7
+	VXORPS Y7, Y0, Y7
+	VPSRLD $2, Y7, Y2
+	VXORPS Y2, Y7, Y2
+	VPSRLD $4, Y7, Y7
+	VXORPS Y7, Y2, Y7
+	VPSRLD $6, Y0, Y0
+	VXORPS Y0, Y7, Y0
+	VANDPS Y11, Y4, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y2
+	VPSRLD $9, Y4, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 136(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 168(DI), Y5
+	VPSLLD $6, Y5, Y5
+	VPADDD Y1, Y5, Y1
+	PREFETCHT0 1088(R11)
+	VPSRLD $6, Y0, Y5
+	VPSRLD $13, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y5, Y7, Y5
+	VBROADCASTSS 140(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y1, Y5
+	VPSRLD $16, Y4, Y1
+	VANDPS Y11, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y7
+	VPSRLD $25, Y4, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 144(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VPSRLD $22, Y0, Y0
+	VPSRLD $29, Y4, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y4, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y4
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y0, Y1, Y0
+	VBROADCASTSS 148(DI), Y1
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y2, Y0
+	VMOVUPS 1056(R9), Y2
+	VPSRLD $19, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y2
+	VBROADCASTSS 152(DI), Y1
+	VMULPS Y1, Y2, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 416(R9), Y1
+	VANDPS Y12, Y1, Y0
+	VPSRLD $1, Y0, Y2
+	VXORPS Y2, Y0, Y2
+	VPSRLD $2, Y2, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $6, Y0, Y0
+	VXORPS Y0, Y2, Y0
+	VANDPS Y11, Y1, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VPSRLD $9, Y1, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 180(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 224(DI), Y3
+	VPSLLD $6, Y3, Y3
+	VPADDD Y5, Y3, Y5
+	VPSRLD $6, Y0, Y3
+	VPSRLD $13, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y3, Y2, Y3
+	VBROADCASTSS 184(DI), Y2
+	VPMADDUBSW Y2, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y5, Y3
+	VPSRLD $16, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPSRLD $25, Y1, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 188(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	PREFETCHT0 1152(R11)
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y3, Y4
+	VPSRLD $22, Y0, Y0
+	VPSRLD $29, Y1, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y1, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y0, Y5, Y0
+	VBROADCASTSS 192(DI), Y5
+	VPMADDUBSW Y5, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VMOVUPS 1056(R9), Y4
+	VPSRLD $23, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y6, Y4, Y4
+	VBROADCASTSS 212(DI), Y5
+	VMULPS Y5, Y4, Y5
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y5, Y0, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 480(R9), Y5
+	VANDPS Y12, Y5, Y0
+	VPSRLD $1, Y0, Y4
+	VXORPS Y4, Y0, Y4
+	VPSRLD $2, Y4, Y1
+	VXORPS Y1, Y4, Y1
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $6, Y0, Y0
+	VXORPS Y0, Y4, Y0
+	VANDPS Y11, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $9, Y5, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 196(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 228(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VPSRLD $6, Y0, Y7
+	VPSRLD $13, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y1
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 200(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y3, Y7
+	VPSRLD $16, Y5, Y3
+	VANDPS Y11, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $25, Y5, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y1, Y2, Y1
+	VBROADCASTSS 204(DI), Y2
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y7, Y1
+	VPSRLD $22, Y0, Y0
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y5, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 208(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y6, Y1, Y6
+	VBROADCASTSS 212(DI), Y1
+	VMULPS Y1, Y6, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 640(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y1
+	VMULPS Y13, Y1, Y1
+	VMOVUPS 544(R9), Y0
+	VANDPS Y12, Y0, Y6
+	VPSRLD $1, Y6, Y3
+	VXORPS Y3, Y6, Y3
+	VPSRLD $2, Y3, Y5
+	VXORPS Y5, Y3, Y5
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y5, Y3
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y3, Y6
+	VANDPS Y11, Y0, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $9, Y0, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 240(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 284(DI), Y2
+	VPSLLD $6, Y2, Y2
+	VPADDD Y7, Y2, Y7
+	VPSRLD $6, Y6, Y2
+	VPSRLD $13, Y0, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 244(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $16, Y0, Y7
+	VANDPS Y11, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y3
+	VPSRLD $25, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 248(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y2, Y5
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y0, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y0, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y0
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y0, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 252(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y5, Y6
+	VMOVUPS 1120(R9), Y5
+	VPSLLD $1, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VBROADCASTSS 272(DI), Y7
+	VMULPS Y7, Y5, Y7
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y7, Y6, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 608(R9), Y7
+	VANDPS Y12, Y7, Y6
+	VPSRLD $1, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $2, Y5, Y0
+	VXORPS Y0, Y5, Y0
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y0, Y5
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VANDPS Y11, Y7, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VPSRLD $9, Y7, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y0, Y4
+	VPADDD Y2, Y4, Y2
+	VBROADCASTSS 256(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 288(DI), Y4
+	VPSLLD $6, Y4, Y4
+	VPADDD Y2, Y4, Y2
+	VPSRLD $6, Y6, Y4
+	VPSRLD $13, Y7, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y0, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y0
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 260(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y2, Y4
+	VPSRLD $16, Y7, Y2
+	VANDPS Y11, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y5
+	VPSRLD $25, Y7, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 264(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y7, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y7
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 268(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y0, Y6
+	VMOVUPS 1120(R9), Y0
+	VPSRLD $3, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	PREFETCHT0 1088(R11)
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 672(R9), Y2
+	VANDPS Y12, Y2, Y6
+	VPSRLD $1, Y6, Y0
+	VXORPS Y0, Y6, Y0
+	VPSRLD $2, Y0, Y7
+	VXORPS Y7, Y0, Y7
+	VPSRLD $4, Y0, Y0
+	VXORPS Y0, Y7, Y0
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y0, Y6
+	VANDPS Y11, Y2, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y7
+	VPSRLD $9, Y2, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y4, Y3, Y4
+	VBROADCASTSS 300(DI), Y3
+	VPMADDUBSW Y3, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 344(DI), Y3
+	VPSLLD $6, Y3, Y3
+	VPADDD Y4, Y3, Y4
+	VPSRLD $6, Y6, Y3
+	VPSRLD $13, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y7, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y7
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y3, Y0, Y3
+	VBROADCASTSS 304(DI), Y0
+	VPMADDUBSW Y0, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y4, Y3
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y0
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y7, Y5, Y7
+	VBROADCASTSS 308(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y3, Y7
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y2, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 312(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y7, Y6
+	VMOVUPS 1120(R9), Y7
+	VPSRLD $7, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y1, Y7, Y7
+	VBROADCASTSS 332(DI), Y4
+	VMULPS Y4, Y7, Y4
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y4, Y6, Y4
+	VADDPS Y4, Y14, Y14
+	VMOVUPS 736(R9), Y4
+	VANDPS Y12, Y4, Y6
+	VPSRLD $1, Y6, Y7
+	VXORPS Y7, Y6, Y7
+	VPSRLD $2, Y7, Y2
+	VXORPS Y2, Y7, Y2
+	VPSRLD $4, Y7, Y7
+	VXORPS Y7, Y2, Y7
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y7, Y6
+	VANDPS Y11, Y4, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y2
+	VPSRLD $9, Y4, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 316(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 348(DI), Y5
+	VPSLLD $6, Y5, Y5
+	VPADDD Y3, Y5, Y3
+	VPSRLD $6, Y6, Y5
+	VPSRLD $13, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y5, Y7, Y5
+	VBROADCASTSS 320(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VPSRLD $16, Y4, Y3
+	VANDPS Y11, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y7
+	VPSRLD $25, Y4, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y2, Y0, Y2
+	VBROADCASTSS 324(DI), Y0
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y4, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 328(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VMOVUPS 1120(R9), Y2
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VBROADCASTSS 332(DI), Y2
+	VMULPS Y2, Y1, Y2
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 896(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y2
+	VMULPS Y13, Y2, Y2
+	VMOVUPS 800(R9), Y6
+	VANDPS Y12, Y6, Y1
+	VPSRLD $1, Y1, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y3, Y1
+	VANDPS Y11, Y6, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $9, Y6, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y0
+	VXORPS Y0, Y4, Y0
+	VPADDD Y5, Y0, Y5
+	VBROADCASTSS 360(DI), Y0
+	VPMADDUBSW Y0, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 404(DI), Y0
+	VPSLLD $6, Y0, Y0
+	VPADDD Y5, Y0, Y5
+	VPSRLD $6, Y1, Y0
+	VPSRLD $13, Y6, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y0, Y0
+	VPOR Y4, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 364(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VPSRLD $16, Y6, Y5
+	VANDPS Y11, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $25, Y6, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 368(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y0, Y4
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y6, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 372(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y4, Y1
+	VMOVUPS 1120(R9), Y4
+	VPSRLD $15, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VBROADCASTSS 392(DI), Y5
+	VMULPS Y5, Y4, Y5
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y5, Y1, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 864(R9), Y5
+	VANDPS Y12, Y5, Y1
+	VPSRLD $1, Y1, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $2, Y4, Y6
+	VXORPS Y6, Y4, Y6
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y6, Y4
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y4, Y1
+	VANDPS Y11, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPSRLD $9, Y5, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 376(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VBROADCASTSS 408(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y0, Y7, Y0
+	PREFETCHT0 1088(R11)
+	VPSRLD $6, Y1, Y7
+	VPSRLD $13, Y5, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 380(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y0, Y7
+	VPSRLD $16, Y5, Y0
+	VANDPS Y11, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y4
+	VPSRLD $25, Y5, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 384(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y7, Y6
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y5
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y0
+	VXORPS Y0, Y5, Y0
+	VPADDD Y1, Y0, Y1
+	VBROADCASTSS 388(DI), Y0
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y6, Y1
+	VMOVUPS 1120(R9), Y6
+	VPSRLD $19, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y6
+	VBROADCASTSS 392(DI), Y0
+	VMULPS Y0, Y6, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 928(R9), Y0
+	VANDPS Y12, Y0, Y1
+	VPSRLD $1, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $2, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $4, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VANDPS Y11, Y0, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPSRLD $9, Y0, Y7
+	VANDPS consts<>+448(SB), Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 420(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 464(DI), Y3
+	VPSLLD $6, Y3, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $6, Y1, Y3
+	VPSRLD $13, Y0, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 424(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $16, Y0, Y7
+	VANDPS Y11, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y6
+	VPSRLD $25, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 428(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	PREFETCHT0 1152(R11)
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y0, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y0, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y0
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y0, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 432(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y5, Y1
+	VMOVUPS 1120(R9), Y5
+	VPSRLD $23, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y2, Y5, Y5
+	VBROADCASTSS 452(DI), Y7
+	VMULPS Y7, Y5, Y7
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y7, Y1, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 992(R9), Y7
+	VANDPS Y12, Y7, Y1
+	VPSRLD $1, Y1, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $2, Y5, Y0
+	VXORPS Y0, Y5, Y0
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y0, Y5
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y5, Y1
+	VANDPS Y11, Y7, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VPSRLD $9, Y7, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y0, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 436(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 468(DI), Y4
+	VPSLLD $6, Y4, Y4
+	VPADDD Y3, Y4, Y3
+	VPSRLD $6, Y1, Y4
+	VPSRLD $13, Y7, Y0
+	VANDPS consts<>+1984(SB), Y0, Y0
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y0, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y0
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 440(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y3, Y4
+	VPSRLD $16, Y7, Y3
+	VANDPS Y11, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $25, Y7, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y0, Y6, Y0
+	VBROADCASTSS 444(DI), Y6
+	VPMADDUBSW Y6, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y7, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 448(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 1120(R9), Y0
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $1184, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 1312 bytes.
+//
+// func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Z28
+	VMOVUPS consts<>+2368(SB), Z27
+	VMOVUPS consts<>+1792(SB), Z26
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z25
+	VMOVUPS consts<>+2048(SB), Z24
+	VMOVUPS consts<>+2112(SB), Z23
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z28, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 544(R9), Z2
+	VMOVUPS 1056(R9), Z3
+	VPSLLD $8, Z3, Z4
+	VANDPS Z26, Z1, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VBROADCASTSS 44(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 0(DI), Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPSRLD $4, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 4(DI), Z4, Z7
+	VPSLLD $6, Z3, Z3
+	VPSRLD $8, Z1, Z1
+	VANDPS Z26, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $8, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 8(DI), Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPSRLD $12, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPDPBUSD.BCST 12(DI), Z2, Z7
+	VMOVUPS 1184(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z23, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 32(DI), Z3
+	VMULPS Z3, Z2, Z3
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z3, Z7, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS 32(R9), Z3
+	VMOVUPS 544(R9), Z7
+	VMOVUPS 1056(R9), Z2
+	VPSLLD $4, Z2, Z4
+	VPSRLD $16, Z3, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $16, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z1, Z6, Z1
+	VBROADCASTSS 48(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 16(DI), Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z1
+	VPSRLD $20, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 20(DI), Z4, Z6
+	VPSLLD $2, Z2, Z2
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $24, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 24(DI), Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z4
+	VPSRLD $28, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z7, Z2, Z7
+	VPDPBUSD.BCST 28(DI), Z7, Z6
+	VMOVUPS 1184(R9), Z7
+	VPSRLD $3, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z23, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z7
+	VBROADCASTSS 32(DI), Z2
+	VMULPS Z2, Z7, Z2
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z2, Z6, Z2
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 96(R9), Z2
+	VMOVUPS 608(R9), Z6
+	VMOVUPS 1056(R9), Z7
+	VANDPS Z26, Z2, Z4
+	VMOVUPS Z7, Z5
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z6, Z3
+	VPSUBD Z3, Z25, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z3, Z1, Z3
+	VBROADCASTSS 104(DI), Z1
+	VPSLLD $6, Z1, Z1
+	VPDPBUSD.BCST 60(DI), Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPSRLD $4, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 64(DI), Z5, Z1
+	VPSRLD $2, Z7, Z7
+	VPSRLD $8, Z2, Z2
+	VANDPS Z26, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z2
+	VPSRLD $8, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 68(DI), Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z5
+	VPSRLD $12, Z6, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VPDPBUSD.BCST 72(DI), Z6, Z1
+	VMOVUPS 1184(R9), Z6
+	VPSRLD $7, Z6, Z6
+	VPTERNLOGD $0xec, Z24, Z23, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z6
+	VBROADCASTSS 92(DI), Z7
+	VMULPS Z7, Z6, Z7
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z7, Z1, Z7
+	VADDPS Z7, Z29, Z29
+	VMOVUPS 96(R9), Z7
+	VMOVUPS 608(R9), Z1
+	VMOVUPS 1056(R9), Z6
+	VPSRLD $4, Z6, Z5
+	VPSRLD $16, Z7, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VBROADCASTSS 108(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 76(DI), Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPSRLD $20, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 80(DI), Z5, Z3
+	VPSRLD $6, Z6, Z6
+	VPSRLD $24, Z7, Z7
+	VPTERNLOGD $0xec, Z27, Z7, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z7
+	VPSRLD $24, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 84(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 88(DI), Z1, Z3
+	VMOVUPS 1184(R9), Z1
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VBROADCASTSS 92(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z1
+	VMULPS Z28, Z1, Z1
+	VMOVUPS 160(R9), Z3
+	VMOVUPS 672(R9), Z0
+	VMOVUPS 1056(R9), Z6
+	VPSRLD $8, Z6, Z5
+	VANDPS Z26, Z3, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z0, Z7
+	VPSUBD Z7, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z7, Z2, Z7
+	VBROADCASTSS 164(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 120(DI), Z7, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z7
+	VPSRLD $4, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 124(DI), Z5, Z2
+	VPSRLD $10, Z6, Z6
+	VPSRLD $8, Z3, Z3
+	VANDPS Z26, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPSRLD $8, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 128(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPSRLD $12, Z0, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z0, Z6, Z0
+	VPDPBUSD.BCST 132(DI), Z0, Z2
+	VMOVUPS 1184(R9), Z0
+	VPSRLD $15, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z23, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VBROADCASTSS 152(DI), Z6
+	VMULPS Z6, Z0, Z6
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z6, Z2, Z6
+	VADDPS Z6, Z29, Z29
+	VMOVUPS 160(R9), Z6
+	VMOVUPS 672(R9), Z2
+	VMOVUPS 1056(R9), Z0
+	VPSRLD $12, Z0, Z5
+	VPSRLD $16, Z6, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPSRLD $16, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z7
+	VXORPS Z7, Z4, Z7
+	VPADDD Z3, Z7, Z3
+	VBROADCASTSS 168(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 136(DI), Z3, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPSRLD $20, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 140(DI), Z5, Z7
+	VPSRLD $14, Z0, Z0
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z27, Z6, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z6
+	VPSRLD $24, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 144(DI), Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z5
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z2, Z0, Z2
+	VPDPBUSD.BCST 148(DI), Z2, Z7
+	VMOVUPS 1184(R9), Z2
+	VPSRLD $19, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z23, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z2
+	VBROADCASTSS 152(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS 224(R9), Z0
+	VMOVUPS 736(R9), Z7
+	VMOVUPS 1056(R9), Z2
+	VPSRLD $16, Z2, Z5
+	VANDPS Z26, Z0, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z7, Z6
+	VPSUBD Z6, Z25, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z6, Z3, Z6
+	VBROADCASTSS 224(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 180(DI), Z6, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPSRLD $4, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 184(DI), Z5, Z3
+	VPSRLD $18, Z2, Z2
+	VPSRLD $8, Z0, Z0
+	VANDPS Z26, Z0, Z0
+	VPTERNLOGD $0xec, Z27, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z0
+	VPSRLD $8, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 188(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPSRLD $12, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z7, Z2, Z7
+	VPDPBUSD.BCST 192(DI), Z7, Z3
+	VMOVUPS 1184(R9), Z7
+	VPSRLD $23, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z23, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z1, Z7, Z7
+	VBROADCASTSS 212(DI), Z2
+	VMULPS Z2, Z7, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z2, Z3, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 224(R9), Z2
+	VMOVUPS 736(R9), Z3
+	VMOVUPS 1056(R9), Z7
+	VPSRLD $20, Z7, Z5
+	VPSRLD $16, Z2, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPSRLD $16, Z3, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z0, Z6, Z0
+	VBROADCASTSS 228(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 196(DI), Z0, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z0
+	VPSRLD $20, Z3, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 200(DI), Z5, Z6
+	VPSRLD $22, Z7, Z7
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z2
+	VPSRLD $24, Z3, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 204(DI), Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z5
+	VPSRLD $28, Z3, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z3, Z7, Z3
+	VPDPBUSD.BCST 208(DI), Z3, Z6
+	VMOVUPS 1184(R9), Z3
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z23, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VBROADCASTSS 212(DI), Z3
+	VMULPS Z3, Z1, Z3
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z3
+	VMULPS Z28, Z3, Z3
+	VMOVUPS 288(R9), Z6
+	VMOVUPS 800(R9), Z1
+	VMOVUPS 1120(R9), Z7
+	VPSLLD $8, Z7, Z5
+	VANDPS Z26, Z6, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z1, Z2
+	VPSUBD Z2, Z25, Z0
+	VXORPS Z0, Z4, Z0
+	VPADDD Z2, Z0, Z2
+	VBROADCASTSS 284(DI), Z0
+	VPSLLD $6, Z0, Z0
+	VPDPBUSD.BCST 240(DI), Z2, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPSRLD $4, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 244(DI), Z5, Z0
+	VPSLLD $6, Z7, Z7
+	VPSRLD $8, Z6, Z6
+	VANDPS Z26, Z6, Z6
+	VPTERNLOGD $0xec, Z27, Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z6
+	VPSRLD $8, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 248(DI), Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z5
+	VPSRLD $12, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z1, Z7, Z1
+	VPDPBUSD.BCST 252(DI), Z1, Z0
+	VMOVUPS 1248(R9), Z1
+	VPSLLD $1, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z3, Z1, Z1
+	VBROADCASTSS 272(DI), Z7
+	VMULPS Z7, Z1, Z7
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z7, Z0, Z7
+	VADDPS Z7, Z29, Z29
+	VMOVUPS 288(R9), Z7
+	VMOVUPS 800(R9), Z0
+	VMOVUPS 1120(R9), Z1
+	VPSLLD $4, Z1, Z5
+	VPSRLD $16, Z7, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPSRLD $16, Z0, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z6, Z2, Z6
+	VBROADCASTSS 288(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 256(DI), Z6, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPSRLD $20, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 260(DI), Z5, Z2
+	VPSLLD $2, Z1, Z1
+	VPSRLD $24, Z7, Z7
+	VPTERNLOGD $0xec, Z27, Z7, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z7
+	VPSRLD $24, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z25, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 264(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPSRLD $28, Z0, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z0, Z1, Z0
+	VPDPBUSD.BCST 268(DI), Z0, Z2
+	VMOVUPS 1248(R9), Z0
+	VPSRLD $3, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z23, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z3, Z0, Z0
+	VBROADCASTSS 272(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 352(R9), Z1
+	VMOVUPS 864(R9), Z2
+	VMOVUPS 1120(R9), Z0
+	VANDPS Z26, Z1, Z5
+	VMOVUPS Z0, Z4
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z2, Z7
+	VPSUBD Z7, Z25, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z7, Z6, Z7
+	VBROADCASTSS 344(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 300(DI), Z7, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPSRLD $4, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 304(DI), Z4, Z6
+	VPSRLD $2, Z0, Z0
+	VPSRLD $8, Z1, Z1
+	VANDPS Z26, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z1, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z1
+	VPSRLD $8, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 308(DI), Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z4
+	VPSRLD $12, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z25, Z0
+	VXORPS Z0, Z4, Z0
+	VPADDD Z2, Z0, Z2
+	VPDPBUSD.BCST 312(DI), Z2, Z6
+	VMOVUPS 1248(R9), Z2
+	VPSRLD $7, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z23, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z3, Z2, Z2
+	VBROADCASTSS 332(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS 352(R9), Z0
+	VMOVUPS 864(R9), Z6
+	VMOVUPS 1120(R9), Z2
+	VPSRLD $4, Z2, Z4
+	VPSRLD $16, Z0, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $16, Z6, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z1, Z7, Z1
+	VBROADCASTSS 348(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 316(DI), Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z1
+	VPSRLD $20, Z6, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 320(DI), Z4, Z7
+	VPSRLD $6, Z2, Z2
+	VPSRLD $24, Z0, Z0
+	VPTERNLOGD $0xec, Z27, Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z0
+	VPSRLD $24, Z6, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 324(DI), Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z4
+	VPSRLD $28, Z6, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z6, Z2, Z6
+	VPDPBUSD.BCST 328(DI), Z6, Z7
+	VMOVUPS 1248(R9), Z6
+	VPSRLD $11, Z6, Z6
+	VPTERNLOGD $0xec, Z24, Z23, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z3
+	VBROADCASTSS 332(DI), Z6
+	VMULPS Z6, Z3, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z6
+	VADDPS Z6, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1024(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z6
+	VMULPS Z28, Z6, Z6
+	VMOVUPS 416(R9), Z7
+	VMOVUPS 928(R9), Z3
+	VMOVUPS 1120(R9), Z2
+	VPSRLD $8, Z2, Z4
+	VANDPS Z26, Z7, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z3, Z0
+	VPSUBD Z0, Z25, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z0, Z1, Z0
+	VBROADCASTSS 404(DI), Z1
+	VPSLLD $6, Z1, Z1
+	VPDPBUSD.BCST 360(DI), Z0, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z0
+	VPSRLD $4, Z3, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 364(DI), Z4, Z1
+	VPSRLD $10, Z2, Z2
+	VPSRLD $8, Z7, Z7
+	VANDPS Z26, Z7, Z7
+	VPTERNLOGD $0xec, Z27, Z7, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z7
+	VPSRLD $8, Z3, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 368(DI), Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z4
+	VPSRLD $12, Z3, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 372(DI), Z3, Z1
+	VMOVUPS 1248(R9), Z3
+	VPSRLD $15, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z23, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z6, Z3, Z3
+	VBROADCASTSS 392(DI), Z2
+	VMULPS Z2, Z3, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 416(R9), Z2
+	VMOVUPS 928(R9), Z1
+	VMOVUPS 1120(R9), Z3
+	VPSRLD $12, Z3, Z4
+	VPSRLD $16, Z2, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $16, Z1, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z7, Z0, Z7
+	VBROADCASTSS 408(DI), Z0
+	VPSLLD $6, Z0, Z0
+	VPDPBUSD.BCST 376(DI), Z7, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPSRLD $20, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 380(DI), Z4, Z0
+	VPSRLD $14, Z3, Z3
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z2
+	VPSRLD $24, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 384(DI), Z4, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z25, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z1, Z3, Z1
+	VPDPBUSD.BCST 388(DI), Z1, Z0
+	VMOVUPS 1248(R9), Z1
+	VPSRLD $19, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z6, Z1, Z1
+	VBROADCASTSS 392(DI), Z3
+	VMULPS Z3, Z1, Z3
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z3, Z0, Z3
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z3, Z29, Z29
+	VMOVUPS 480(R9), Z3
+	VMOVUPS 992(R9), Z0
+	VMOVUPS 1120(R9), Z1
+	VPSRLD $16, Z1, Z4
+	VANDPS Z26, Z3, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z0, Z2
+	VPSUBD Z2, Z25, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z2, Z7, Z2
+	VBROADCASTSS 464(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 420(DI), Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPSRLD $4, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 424(DI), Z4, Z7
+	VPSRLD $18, Z1, Z1
+	VPSRLD $8, Z3, Z3
+	VANDPS Z26, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z3
+	VPSRLD $8, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 428(DI), Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z4
+	VPSRLD $12, Z0, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z25, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z0, Z1, Z0
+	VPDPBUSD.BCST 432(DI), Z0, Z7
+	VMOVUPS 1248(R9), Z0
+	VPSRLD $23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z23, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z6, Z0, Z0
+	VBROADCASTSS 452(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z1, Z7, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 480(R9), Z1
+	VMOVUPS 992(R9), Z7
+	VMOVUPS 1120(R9), Z0
+	VPSRLD $20, Z0, Z4
+	VPSRLD $16, Z1, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $16, Z7, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z25, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VBROADCASTSS 468(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 436(DI), Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPSRLD $20, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 440(DI), Z4, Z2
+	VPSRLD $22, Z0, Z0
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z1, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z1
+	VPSRLD $24, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z25, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 444(DI), Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z4
+	VPSRLD $28, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z25, Z0
+	VXORPS Z0, Z4, Z0
+	VPADDD Z7, Z0, Z7
+	VPDPBUSD.BCST 448(DI), Z7, Z2
+	VMOVUPS 1248(R9), Z7
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z23, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z6
+	VBROADCASTSS 452(DI), Z7
+	VMULPS Z7, Z6, Z7
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z7, Z2, Z7
+	VADDPS Z7, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $1312, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 656 bytes.
+//
+// func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Y13
+	VMOVUPS consts<>+2368(SB), Y12
+	VMOVUPS consts<>+1792(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 544(R9), Y2
+	VMOVUPS 1056(R9), Y3
+	VPSLLD $8, Y3, Y4
+	VANDPS Y11, Y1, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS consts<>+448(SB), Y2, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 0(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 44(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $4, Y2, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 4(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSLLD $6, Y3, Y3
+	VPSRLD $8, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VPAND Y12, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $8, Y2, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y6, Y5, Y6
+	VBROADCASTSS 8(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $12, Y2, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 12(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VMOVUPS 1184(R9), Y6
+	VPSLLD $1, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y6
+	VBROADCASTSS 32(DI), Y3
+	VMULPS Y3, Y6, Y3
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y2, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 32(R9), Y3
+	VMOVUPS 544(R9), Y2
+	VMOVUPS 1056(R9), Y6
+	VPSLLD $4, Y6, Y4
+	VPSRLD $16, Y3, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPSRLD $16, Y2, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 16(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 48(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y1, Y7, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	PREFETCHT0 1088(R11)
+	VPSRLD $20, Y2, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 20(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y1, Y4
+	VPSLLD $2, Y6, Y6
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPSRLD $24, Y2, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 24(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y4, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPSRLD $28, Y2, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y2, Y6, Y2
+	VBROADCASTSS 28(DI), Y6
+	VPMADDUBSW Y6, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $3, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 32(DI), Y6
+	VMULPS Y6, Y1, Y6
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS 96(R9), Y6
+	VMOVUPS 608(R9), Y2
+	VMOVUPS 1056(R9), Y1
+	VANDPS Y11, Y6, Y4
+	VPAND Y12, Y1, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VANDPS consts<>+448(SB), Y2, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 60(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 104(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $4, Y2, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 64(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VPSRLD $2, Y1, Y1
+	VPSRLD $8, Y6, Y6
+	VANDPS Y11, Y6, Y6
+	VPAND Y12, Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y6
+	VPSRLD $8, Y2, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 68(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPADDD Y3, Y5, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y5
+	VPSRLD $12, Y2, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VBROADCASTSS 72(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y3, Y2
+	VMOVUPS 1184(R9), Y3
+	VPSRLD $7, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VBROADCASTSS 92(DI), Y1
+	VMULPS Y1, Y3, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 608(R9), Y2
+	VMOVUPS 1056(R9), Y3
+	VPSRLD $4, Y3, Y5
+	VPSRLD $16, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPSRLD $16, Y2, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 76(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 108(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $20, Y2, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 80(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y6, Y5
+	VPSRLD $6, Y3, Y3
+	VPSRLD $24, Y1, Y1
+	VPAND Y12, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $24, Y2, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 84(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPSRLD $28, Y2, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 88(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VMOVUPS 1184(R9), Y6
+	VPSRLD $11, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VBROADCASTSS 92(DI), Y6
+	VMULPS Y6, Y0, Y6
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 384(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y6
+	VMULPS Y13, Y6, Y6
+	VMOVUPS 160(R9), Y2
+	VMOVUPS 672(R9), Y0
+	VMOVUPS 1056(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS Y11, Y2, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VANDPS consts<>+448(SB), Y0, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 120(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 164(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y1, Y7, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $4, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 124(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y1, Y5
+	VPSRLD $10, Y3, Y3
+	VPSRLD $8, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPAND Y12, Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y2
+	VPSRLD $8, Y0, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 128(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y5, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPSRLD $12, Y0, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 132(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $15, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y6, Y1, Y1
+	VBROADCASTSS 152(DI), Y3
+	VMULPS Y3, Y1, Y3
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y3, Y0, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 160(R9), Y3
+	VMOVUPS 672(R9), Y0
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $12, Y1, Y5
+	VPSRLD $16, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPSRLD $16, Y0, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 136(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 168(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y2, Y7, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $20, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 140(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y2, Y5
+	VPSRLD $14, Y1, Y1
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VPSRLD $24, Y0, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y2, Y4, Y2
+	VBROADCASTSS 144(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y5
+	VPSRLD $28, Y0, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y0, Y1, Y0
+	VBROADCASTSS 148(DI), Y1
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y2, Y0
+	VMOVUPS 1184(R9), Y2
+	VPSRLD $19, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y2
+	VBROADCASTSS 152(DI), Y1
+	VMULPS Y1, Y2, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	PREFETCHT0 1088(R11)
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 224(R9), Y1
+	VMOVUPS 736(R9), Y0
+	VMOVUPS 1056(R9), Y2
+	VPSRLD $16, Y2, Y5
+	VANDPS Y11, Y1, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VANDPS consts<>+448(SB), Y0, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 180(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 224(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $4, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 184(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VPSRLD $18, Y2, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VPAND Y12, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y1
+	VPSRLD $8, Y0, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 188(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y5, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VPSRLD $12, Y0, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 192(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y3, Y0
+	VMOVUPS 1184(R9), Y3
+	VPSRLD $23, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y6, Y3, Y3
+	VBROADCASTSS 212(DI), Y2
+	VMULPS Y2, Y3, Y2
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 224(R9), Y2
+	VMOVUPS 736(R9), Y0
+	VMOVUPS 1056(R9), Y3
+	VPSRLD $20, Y3, Y5
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPSRLD $16, Y0, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 196(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 228(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y1, Y7, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $20, Y0, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 200(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y1, Y5
+	VPSRLD $22, Y3, Y3
+	VPSRLD $24, Y2, Y2
+	VPAND Y12, Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y2
+	VPSRLD $24, Y0, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 204(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y5, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPSRLD $28, Y0, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 208(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y6, Y1, Y6
+	VBROADCASTSS 212(DI), Y1
+	VMULPS Y1, Y6, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 640(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y1
+	VMULPS Y13, Y1, Y1
+	VMOVUPS 288(R9), Y0
+	VMOVUPS 800(R9), Y6
+	VMOVUPS 1120(R9), Y3
+	VPSLLD $8, Y3, Y5
+	VANDPS Y11, Y0, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VANDPS consts<>+448(SB), Y6, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 240(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 284(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y2, Y7, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $4, Y6, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 244(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y2, Y5
+	VPSLLD $6, Y3, Y3
+	VPSRLD $8, Y0, Y0
+	VANDPS Y11, Y0, Y0
+	VPAND Y12, Y3, Y3
+	VPOR Y0, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y0
+	VPSRLD $8, Y6, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y0, Y4
+	VPADDD Y2, Y4, Y2
+	VBROADCASTSS 248(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPSRLD $12, Y6, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 252(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VMOVUPS 1248(R9), Y2
+	VPSLLD $1, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y2
+	VBROADCASTSS 272(DI), Y3
+	VMULPS Y3, Y2, Y3
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y3, Y6, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 288(R9), Y3
+	VMOVUPS 800(R9), Y6
+	VMOVUPS 1120(R9), Y2
+	VPSLLD $4, Y2, Y5
+	VPSRLD $16, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPSRLD $16, Y6, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 256(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VBROADCASTSS 288(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y0, Y7, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	PREFETCHT0 1088(R11)
+	VPSRLD $20, Y6, Y5
+	VANDPS consts<>+448(SB), Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 260(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y0, Y5
+	VPSLLD $2, Y2, Y2
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y3
+	VPSRLD $24, Y6, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 264(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VPSRLD $28, Y6, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 268(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y0, Y6
+	VMOVUPS 1248(R9), Y0
+	VPSRLD $3, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 352(R9), Y2
+	VMOVUPS 864(R9), Y6
+	VMOVUPS 1120(R9), Y0
+	VANDPS Y11, Y2, Y5
+	VPAND Y12, Y0, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS consts<>+448(SB), Y6, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 300(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 344(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $4, Y6, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 304(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y3, Y4
+	VPSRLD $2, Y0, Y0
+	VPSRLD $8, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPAND Y12, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y2
+	VPSRLD $8, Y6, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 308(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPADDD Y3, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y4
+	VPSRLD $12, Y6, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y4, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 312(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VMOVUPS 1248(R9), Y3
+	VPSRLD $7, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y3
+	VBROADCASTSS 332(DI), Y0
+	VMULPS Y0, Y3, Y0
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 352(R9), Y0
+	VMOVUPS 864(R9), Y6
+	VMOVUPS 1120(R9), Y3
+	VPSRLD $4, Y3, Y4
+	VPSRLD $16, Y0, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPSRLD $16, Y6, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 316(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 348(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y2, Y7, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $20, Y6, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 320(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y2, Y4
+	VPSRLD $6, Y3, Y3
+	VPSRLD $24, Y0, Y0
+	VPAND Y12, Y3, Y3
+	VPOR Y0, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y0
+	VPSRLD $24, Y6, Y2
+	VANDPS consts<>+448(SB), Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 324(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y4, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $28, Y6, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 328(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VMOVUPS 1248(R9), Y2
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VBROADCASTSS 332(DI), Y2
+	VMULPS Y2, Y1, Y2
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1024(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y2
+	VMULPS Y13, Y2, Y2
+	VMOVUPS 416(R9), Y6
+	VMOVUPS 928(R9), Y1
+	VMOVUPS 1120(R9), Y3
+	VPSRLD $8, Y3, Y4
+	VANDPS Y11, Y6, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS consts<>+448(SB), Y1, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 360(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VBROADCASTSS 404(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y0, Y7, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $4, Y1, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 364(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y0, Y4
+	VPSRLD $10, Y3, Y3
+	VPSRLD $8, Y6, Y6
+	VANDPS Y11, Y6, Y6
+	VPAND Y12, Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y6
+	VPSRLD $8, Y1, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y0, Y5, Y0
+	VBROADCASTSS 368(DI), Y5
+	VPMADDUBSW Y5, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $12, Y1, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 372(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 1248(R9), Y0
+	VPSRLD $15, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VBROADCASTSS 392(DI), Y3
+	VMULPS Y3, Y0, Y3
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y3, Y1, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 416(R9), Y3
+	VMOVUPS 928(R9), Y1
+	VMOVUPS 1120(R9), Y0
+	VPSRLD $12, Y0, Y4
+	VPSRLD $16, Y3, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPSRLD $16, Y1, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 376(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 408(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y6, Y7, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $20, Y1, Y4
+	PREFETCHT0 1088(R11)
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 380(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $14, Y0, Y0
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y0, Y0
+	VPOR Y3, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y3
+	VPSRLD $24, Y1, Y6
+	VANDPS consts<>+448(SB), Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y6, Y5, Y6
+	VBROADCASTSS 384(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y4
+	VPSRLD $28, Y1, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y0
+	VXORPS Y0, Y4, Y0
+	VPADDD Y1, Y0, Y1
+	VBROADCASTSS 388(DI), Y0
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y6, Y1
+	VMOVUPS 1248(R9), Y6
+	VPSRLD $19, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y6
+	VBROADCASTSS 392(DI), Y0
+	VMULPS Y0, Y6, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 480(R9), Y0
+	VMOVUPS 992(R9), Y1
+	VMOVUPS 1120(R9), Y6
+	VPSRLD $16, Y6, Y4
+	VANDPS Y11, Y0, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS consts<>+448(SB), Y1, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 420(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 464(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $4, Y1, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 424(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y3, Y4
+	VPSRLD $18, Y6, Y6
+	VPSRLD $8, Y0, Y0
+	VANDPS Y11, Y0, Y0
+	VPAND Y12, Y6, Y6
+	VPOR Y0, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y0
+	VPSRLD $8, Y1, Y3
+	VANDPS consts<>+448(SB), Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y0, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 428(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPADDD Y3, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPSRLD $12, Y1, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y1, Y6, Y1
+	VBROADCASTSS 432(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y3, Y1
+	VMOVUPS 1248(R9), Y3
+	VPSRLD $23, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y3
+	VBROADCASTSS 452(DI), Y6
+	VMULPS Y6, Y3, Y6
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y6, Y1, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS 480(R9), Y6
+	VMOVUPS 992(R9), Y1
+	VMOVUPS 1120(R9), Y3
+	VPSRLD $20, Y3, Y4
+	VPSRLD $16, Y6, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPSRLD $16, Y1, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 436(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VBROADCASTSS 468(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y0, Y7, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $20, Y1, Y4
+	VANDPS consts<>+448(SB), Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 440(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y0, Y4
+	VPSRLD $22, Y3, Y3
+	VPSRLD $24, Y6, Y6
+	VPAND Y12, Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y6
+	VPSRLD $24, Y1, Y0
+	VANDPS consts<>+448(SB), Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y0, Y5, Y0
+	VBROADCASTSS 444(DI), Y5
+	VPMADDUBSW Y5, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $28, Y1, Y1
+	VANDPS consts<>+448(SB), Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 448(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 1248(R9), Y0
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $1312, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 1568 bytes.
+//
+// func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2432(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z26
+	VMOVUPS consts<>+1920(SB), Z25
+	VMOVUPS consts<>+1984(SB), Z24
+	VMOVUPS consts<>+2048(SB), Z23
+	VMOVUPS consts<>+2112(SB), Z22
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z28, Z0, Z0
+	VMOVUPS 1056(R9), Z1
+	VPSRLD $1, Z1, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z1, Z3
+	VXORPS Z3, Z2, Z3
+	VMOVUPS 32(R9), Z2
+	VANDPS Z27, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VBROADCASTSS 40(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 0(DI), Z4, Z6
+	VPSLLD $3, Z3, Z4
+	VPSRLD $4, Z1, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 4(DI), Z4, Z6
+	VMOVUPS 32(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $7, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z2, Z7, Z2
+	VPDPBUSD.BCST 8(DI), Z2, Z6
+	VPSRLD $4, Z3, Z2
+	VPSRLD $11, Z1, Z7
+	VANDPS Z24, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z7, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z7
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 12(DI), Z2, Z6
+	VMOVUPS 96(R9), Z2
+	VANDPS Z27, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z7
+	VPSRLD $14, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 16(DI), Z4, Z6
+	VPSRLD $11, Z3, Z4
+	VPSRLD $18, Z1, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 20(DI), Z4, Z6
+	VMOVUPS 96(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $21, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z2, Z7, Z2
+	VPDPBUSD.BCST 24(DI), Z2, Z6
+	VPSRLD $18, Z3, Z3
+	VPSRLD $25, Z1, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPDPBUSD.BCST 28(DI), Z3, Z6
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z23, Z22, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VBROADCASTSS 32(DI), Z3
+	VMULPS Z3, Z1, Z3
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z3
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z3, Z29, Z29
+	VMOVUPS 1120(R9), Z3
+	VPSRLD $1, Z3, Z6
+	VXORPS Z6, Z3, Z6
+	VPSRLD $2, Z6, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $6, Z3, Z1
+	VXORPS Z1, Z6, Z1
+	VMOVUPS 160(R9), Z6
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z3, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z4, Z7, Z4
+	VBROADCASTSS 100(DI), Z7
+	VPSLLD $6, Z7, Z7
+	VPDPBUSD.BCST 60(DI), Z4, Z7
+	VPSLLD $3, Z1, Z4
+	VPSRLD $4, Z3, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z4
+	VPSRLD $8, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 64(DI), Z4, Z7
+	VMOVUPS 160(R9), Z4
+	VPSRLD $16, Z4, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $7, Z3, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z6, Z5, Z6
+	VPDPBUSD.BCST 68(DI), Z6, Z7
+	VPSRLD $4, Z1, Z6
+	VPSRLD $11, Z3, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 72(DI), Z6, Z7
+	VMOVUPS 224(R9), Z6
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPSRLD $14, Z3, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 76(DI), Z4, Z7
+	VPSRLD $11, Z1, Z4
+	VPSRLD $18, Z3, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z4
+	VPSRLD $8, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 80(DI), Z4, Z7
+	VMOVUPS 224(R9), Z4
+	VPSRLD $16, Z4, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $21, Z3, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z6, Z5, Z6
+	VPDPBUSD.BCST 84(DI), Z6, Z7
+	VPSRLD $18, Z1, Z1
+	VPSRLD $25, Z3, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z1
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 88(DI), Z1, Z7
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z23, Z22, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VBROADCASTSS 92(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z3, Z7, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z3
+	VMULPS Z28, Z3, Z3
+	VMOVUPS 1184(R9), Z7
+	VPSRLD $1, Z7, Z0
+	VXORPS Z0, Z7, Z0
+	VPSRLD $2, Z0, Z1
+	VXORPS Z1, Z0, Z1
+	VPSRLD $4, Z0, Z0
+	VXORPS Z0, Z1, Z0
+	VPSRLD $6, Z7, Z1
+	VXORPS Z1, Z0, Z1
+	VMOVUPS 288(R9), Z0
+	VANDPS Z27, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z7, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VBROADCASTSS 160(DI), Z5
+	VPSLLD $6, Z5, Z5
+	VPDPBUSD.BCST 120(DI), Z4, Z5
+	VPSLLD $3, Z1, Z4
+	VPSRLD $4, Z7, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSRLD $8, Z0, Z0
+	VANDPS Z27, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 124(DI), Z4, Z5
+	VMOVUPS 288(R9), Z4
+	VPSRLD $16, Z4, Z0
+	VANDPS Z27, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z6
+	VPSRLD $7, Z7, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z0, Z2, Z0
+	VPDPBUSD.BCST 128(DI), Z0, Z5
+	VPSRLD $4, Z1, Z0
+	VPSRLD $11, Z7, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z0
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z0, Z4, Z0
+	VPDPBUSD.BCST 132(DI), Z0, Z5
+	VMOVUPS 352(R9), Z0
+	VANDPS Z27, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPSRLD $14, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 136(DI), Z4, Z5
+	VPSRLD $11, Z1, Z4
+	VPSRLD $18, Z7, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSRLD $8, Z0, Z0
+	VANDPS Z27, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 140(DI), Z4, Z5
+	VMOVUPS 352(R9), Z4
+	VPSRLD $16, Z4, Z0
+	VANDPS Z27, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z6
+	VPSRLD $21, Z7, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z0, Z2, Z0
+	VPDPBUSD.BCST 144(DI), Z0, Z5
+	VPSRLD $18, Z1, Z1
+	VPSRLD $25, Z7, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z1
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z0
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 148(DI), Z1, Z5
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z23, Z22, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z3, Z7, Z7
+	VBROADCASTSS 152(DI), Z1
+	VMULPS Z1, Z7, Z1
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z1, Z5, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 1248(R9), Z1
+	VPSRLD $1, Z1, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $2, Z5, Z7
+	VXORPS Z7, Z5, Z7
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z7, Z5
+	VPSRLD $6, Z1, Z7
+	VXORPS Z7, Z5, Z7
+	VMOVUPS 416(R9), Z5
+	VANDPS Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z0
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z0, Z2
+	VPADDD Z4, Z2, Z4
+	VBROADCASTSS 220(DI), Z2
+	VPSLLD $6, Z2, Z2
+	VPDPBUSD.BCST 180(DI), Z4, Z2
+	VPSLLD $3, Z7, Z4
+	VPSRLD $4, Z1, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z4
+	VPSRLD $8, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z0
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 184(DI), Z4, Z2
+	VMOVUPS 416(R9), Z4
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z0
+	VPSRLD $7, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z0, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 188(DI), Z5, Z2
+	VPSRLD $4, Z7, Z5
+	VPSRLD $11, Z1, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 192(DI), Z5, Z2
+	VMOVUPS 480(R9), Z5
+	VANDPS Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $14, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 196(DI), Z4, Z2
+	VPSRLD $11, Z7, Z4
+	VPSRLD $18, Z1, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z4
+	VPSRLD $8, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z0
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 200(DI), Z4, Z2
+	VMOVUPS 480(R9), Z4
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z0
+	VPSRLD $21, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z0, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 204(DI), Z5, Z2
+	VPSRLD $18, Z7, Z7
+	VPSRLD $25, Z1, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z7
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z7, Z4, Z7
+	VPDPBUSD.BCST 208(DI), Z7, Z2
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z23, Z22, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z3, Z1, Z3
+	VBROADCASTSS 212(DI), Z1
+	VMULPS Z1, Z3, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z1
+	VMULPS Z28, Z1, Z1
+	VMOVUPS 1312(R9), Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z7
+	VXORPS Z7, Z3, Z7
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z7, Z3
+	VPSRLD $6, Z2, Z7
+	VXORPS Z7, Z3, Z7
+	VMOVUPS 544(R9), Z3
+	VANDPS Z27, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VBROADCASTSS 280(DI), Z6
+	VPSLLD $6, Z6, Z6
+	VPDPBUSD.BCST 240(DI), Z4, Z6
+	VPSLLD $3, Z7, Z4
+	VPSRLD $4, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 244(DI), Z4, Z6
+	VMOVUPS 544(R9), Z4
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $7, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z3, Z0, Z3
+	VPDPBUSD.BCST 248(DI), Z3, Z6
+	VPSRLD $4, Z7, Z3
+	VPSRLD $11, Z2, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z0
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z3, Z4, Z3
+	VPDPBUSD.BCST 252(DI), Z3, Z6
+	VMOVUPS 608(R9), Z3
+	VANDPS Z27, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z0
+	VPSRLD $14, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z0, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 256(DI), Z4, Z6
+	VPSRLD $11, Z7, Z4
+	VPSRLD $18, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 260(DI), Z4, Z6
+	VMOVUPS 608(R9), Z4
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $21, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z0
+	VXORPS Z0, Z5, Z0
+	VPADDD Z3, Z0, Z3
+	VPDPBUSD.BCST 264(DI), Z3, Z6
+	VPSRLD $18, Z7, Z7
+	VPSRLD $25, Z2, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z7
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z7, Z4, Z7
+	VPDPBUSD.BCST 268(DI), Z7, Z6
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z2
+	VBROADCASTSS 272(DI), Z7
+	VMULPS Z7, Z2, Z7
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z7, Z6, Z7
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z7, Z29, Z29
+	VMOVUPS 1376(R9), Z7
+	VPSRLD $1, Z7, Z6
+	VXORPS Z6, Z7, Z6
+	VPSRLD $2, Z6, Z2
+	VXORPS Z2, Z6, Z2
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z2, Z6
+	VPSRLD $6, Z7, Z2
+	VXORPS Z2, Z6, Z2
+	VMOVUPS 672(R9), Z6
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z7, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z3, Z0
+	VPADDD Z4, Z0, Z4
+	VBROADCASTSS 340(DI), Z0
+	VPSLLD $6, Z0, Z0
+	VPDPBUSD.BCST 300(DI), Z4, Z0
+	VPSLLD $3, Z2, Z4
+	VPSRLD $4, Z7, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	VPSRLD $8, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z3, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 304(DI), Z4, Z0
+	VMOVUPS 672(R9), Z4
+	VPSRLD $16, Z4, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $7, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z6, Z5, Z6
+	VPDPBUSD.BCST 308(DI), Z6, Z0
+	VPSRLD $4, Z2, Z6
+	VPSRLD $11, Z7, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 312(DI), Z6, Z0
+	VMOVUPS 736(R9), Z6
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPSRLD $14, Z7, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 316(DI), Z4, Z0
+	VPSRLD $11, Z2, Z4
+	VPSRLD $18, Z7, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	VPSRLD $8, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z3, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 320(DI), Z4, Z0
+	VMOVUPS 736(R9), Z4
+	VPSRLD $16, Z4, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $21, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z6, Z5, Z6
+	VPDPBUSD.BCST 324(DI), Z6, Z0
+	VPSRLD $18, Z2, Z2
+	VPSRLD $25, Z7, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 328(DI), Z2, Z0
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z23, Z22, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z1, Z7, Z1
+	VBROADCASTSS 332(DI), Z7
+	VMULPS Z7, Z1, Z7
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z7, Z0, Z7
+	VADDPS Z7, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1280(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z7
+	VMULPS Z28, Z7, Z7
+	VMOVUPS 1440(R9), Z0
+	VPSRLD $1, Z0, Z1
+	VXORPS Z1, Z0, Z1
+	VPSRLD $2, Z1, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z2, Z1
+	VPSRLD $6, Z0, Z2
+	VXORPS Z2, Z1, Z2
+	VMOVUPS 800(R9), Z1
+	VANDPS Z27, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z0, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VBROADCASTSS 400(DI), Z5
+	VPSLLD $6, Z5, Z5
+	VPDPBUSD.BCST 360(DI), Z4, Z5
+	VPSLLD $3, Z2, Z4
+	VPSRLD $4, Z0, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 364(DI), Z4, Z5
+	VMOVUPS 800(R9), Z4
+	VPSRLD $16, Z4, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z6
+	VPSRLD $7, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z1, Z3, Z1
+	VPDPBUSD.BCST 368(DI), Z1, Z5
+	VPSRLD $4, Z2, Z1
+	VPSRLD $11, Z0, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z1
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z1, Z4, Z1
+	VPDPBUSD.BCST 372(DI), Z1, Z5
+	VMOVUPS 864(R9), Z1
+	VANDPS Z27, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $14, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z3, Z6
+	VPADDD Z4, Z6, Z4
+	VPDPBUSD.BCST 376(DI), Z4, Z5
+	VPSRLD $11, Z2, Z4
+	VPSRLD $18, Z0, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 380(DI), Z4, Z5
+	VMOVUPS 864(R9), Z4
+	VPSRLD $16, Z4, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z6
+	VPSRLD $21, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z1, Z3, Z1
+	VPDPBUSD.BCST 384(DI), Z1, Z5
+	VPSRLD $18, Z2, Z2
+	VPSRLD $25, Z0, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 388(DI), Z2, Z5
+	VPSRLD $27, Z0, Z0
+	VPTERNLOGD $0xec, Z23, Z22, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z7, Z0, Z0
+	VBROADCASTSS 392(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z2, Z5, Z2
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z2, Z29, Z29
+	VMOVUPS 1504(R9), Z2
+	VPSRLD $1, Z2, Z5
+	VXORPS Z5, Z2, Z5
+	VPSRLD $2, Z5, Z0
+	VXORPS Z0, Z5, Z0
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z0, Z5
+	VPSRLD $6, Z2, Z0
+	VXORPS Z0, Z5, Z0
+	VMOVUPS 928(R9), Z5
+	VANDPS Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z1
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z1, Z3
+	VPADDD Z4, Z3, Z4
+	VBROADCASTSS 460(DI), Z3
+	VPSLLD $6, Z3, Z3
+	VPDPBUSD.BCST 420(DI), Z4, Z3
+	VPSLLD $3, Z0, Z4
+	VPSRLD $4, Z2, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z4
+	VPSRLD $8, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z1
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 424(DI), Z4, Z3
+	VMOVUPS 928(R9), Z4
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z1
+	VPSRLD $7, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 428(DI), Z5, Z3
+	VPSRLD $4, Z0, Z5
+	VPSRLD $11, Z2, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z5, Z4, Z5
+	VPDPBUSD.BCST 432(DI), Z5, Z3
+	VMOVUPS 992(R9), Z5
+	VANDPS Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $14, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 436(DI), Z4, Z3
+	VPSRLD $11, Z0, Z4
+	VPSRLD $18, Z2, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z4
+	VPSRLD $8, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z1
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 440(DI), Z4, Z3
+	VMOVUPS 992(R9), Z4
+	VPSRLD $16, Z4, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z1
+	VPSRLD $21, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 444(DI), Z5, Z3
+	VPSRLD $18, Z0, Z0
+	VPSRLD $25, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z0
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z0, Z4, Z0
+	VPDPBUSD.BCST 448(DI), Z0, Z3
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z7, Z2, Z7
+	VBROADCASTSS 452(DI), Z2
+	VMULPS Z2, Z7, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z2, Z3, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $1568, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 784 bytes.
+//
+// func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2432(SB), Y13
+	VMOVUPS consts<>+1792(SB), Y12
+	VMOVUPS consts<>+448(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $1, Y1, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y2, Y3
+	VMOVUPS 32(R9), Y2
+	VANDPS Y12, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y1, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 0(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 40(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y4, Y6, Y4
+	VPSLLD $3, Y3, Y6
+	VPSRLD $4, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 4(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 32(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $7, Y1, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 8(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VPSRLD $4, Y3, Y6
+	VPSRLD $11, Y1, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 12(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y2, Y6
+	VMOVUPS 96(R9), Y2
+	VANDPS Y12, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VPSRLD $14, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 16(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $11, Y3, Y6
+	VPSRLD $18, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y11, Y6, Y6
+	PREFETCHT0 1088(R11)
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 20(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 96(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $21, Y1, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 24(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 28(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y2, Y3
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 32(DI), Y2
+	VMULPS Y2, Y1, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 1120(R9), Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y1
+	VXORPS Y1, Y3, Y1
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $6, Y2, Y1
+	VXORPS Y1, Y3, Y1
+	VMOVUPS 160(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y2, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 60(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 100(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y4, Y7, Y4
+	VPSLLD $3, Y1, Y7
+	VPSRLD $4, Y2, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 64(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 160(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $7, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 68(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $4, Y1, Y7
+	VPSRLD $11, Y2, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 72(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y3, Y7
+	VMOVUPS 224(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 76(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y7, Y4
+	VPSRLD $11, Y1, Y7
+	VPSRLD $18, Y2, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 80(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 224(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $21, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 84(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 88(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y3, Y1
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VBROADCASTSS 92(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 384(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y2
+	VMULPS Y13, Y2, Y2
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $1, Y1, Y0
+	VXORPS Y0, Y1, Y0
+	VPSRLD $2, Y0, Y3
+	VXORPS Y3, Y0, Y3
+	VPSRLD $4, Y0, Y0
+	VXORPS Y0, Y3, Y0
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y0, Y3
+	VMOVUPS 288(R9), Y0
+	VANDPS Y12, Y0, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y1, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 120(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 160(DI), Y5
+	VPSLLD $6, Y5, Y5
+	VPADDD Y4, Y5, Y4
+	VPSLLD $3, Y3, Y5
+	VPSRLD $4, Y1, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSRLD $8, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y7
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y5, Y0, Y5
+	VBROADCASTSS 124(DI), Y0
+	VPMADDUBSW Y0, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 288(R9), Y4
+	VPSRLD $16, Y4, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y7
+	VPSRLD $7, Y1, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y0, Y6, Y0
+	VBROADCASTSS 128(DI), Y6
+	VPMADDUBSW Y6, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VPSRLD $4, Y3, Y5
+	VPSRLD $11, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 132(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y0, Y5
+	VMOVUPS 352(R9), Y0
+	VANDPS Y12, Y0, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $14, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 136(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y5, Y4
+	VPSRLD $11, Y3, Y5
+	VPSRLD $18, Y1, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSRLD $8, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y7
+	VANDPS Y11, Y5, Y5
+	PREFETCHT0 1088(R11)
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y0
+	VXORPS Y0, Y7, Y0
+	VPADDD Y5, Y0, Y5
+	VBROADCASTSS 140(DI), Y0
+	VPMADDUBSW Y0, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 352(R9), Y4
+	VPSRLD $16, Y4, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y7
+	VPSRLD $21, Y1, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y0, Y6, Y0
+	VBROADCASTSS 144(DI), Y6
+	VPMADDUBSW Y6, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 148(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y0, Y3
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y1
+	VBROADCASTSS 152(DI), Y0
+	VMULPS Y0, Y1, Y0
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 1248(R9), Y0
+	VPSRLD $1, Y0, Y3
+	VXORPS Y3, Y0, Y3
+	VPSRLD $2, Y3, Y1
+	VXORPS Y1, Y3, Y1
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $6, Y0, Y1
+	VXORPS Y1, Y3, Y1
+	VMOVUPS 416(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y0, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 180(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 220(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y4, Y6, Y4
+	VPSLLD $3, Y1, Y6
+	VPSRLD $4, Y0, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 184(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 416(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $7, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 188(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y6, Y3
+	VPSRLD $4, Y1, Y6
+	VPSRLD $11, Y0, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 192(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VMOVUPS 480(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VPSRLD $14, Y0, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 196(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $11, Y1, Y6
+	VPSRLD $18, Y0, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 200(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 480(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $21, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 204(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y6, Y3
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y0, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 208(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y3, Y1
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VBROADCASTSS 212(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 1312(R9), Y1
+	VPSRLD $1, Y1, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y2, Y3
+	VMOVUPS 544(R9), Y2
+	VANDPS Y12, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y1, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 240(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 280(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y4, Y7, Y4
+	VPSLLD $3, Y3, Y7
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 244(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 544(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $7, Y1, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 248(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $4, Y3, Y7
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 252(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y2, Y7
+	VMOVUPS 608(R9), Y2
+	VANDPS Y12, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 256(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y7, Y4
+	VPSRLD $11, Y3, Y7
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y11, Y7, Y7
+	PREFETCHT0 1088(R11)
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 260(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 608(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $21, Y1, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 264(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y7, Y2
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y7, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 268(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y2, Y3
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y1, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 1376(R9), Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y1
+	VXORPS Y1, Y3, Y1
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $6, Y2, Y1
+	VXORPS Y1, Y3, Y1
+	VMOVUPS 672(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y2, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 300(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 340(DI), Y5
+	VPSLLD $6, Y5, Y5
+	VPADDD Y4, Y5, Y4
+	VPSLLD $3, Y1, Y5
+	VPSRLD $4, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y7
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 304(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 672(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y7
+	VPSRLD $7, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	PREFETCHT0 1152(R11)
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 308(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y5, Y3
+	VPSRLD $4, Y1, Y5
+	VPSRLD $11, Y2, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 312(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y3, Y5
+	VMOVUPS 736(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $14, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 316(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y5, Y4
+	VPSRLD $11, Y1, Y5
+	VPSRLD $18, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y7
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 320(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 736(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y7
+	VPSRLD $21, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 324(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y5, Y3
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y2, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 328(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y3, Y1
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VBROADCASTSS 332(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1152(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y2
+	VMULPS Y13, Y2, Y2
+	VMOVUPS 1440(R9), Y1
+	VPSRLD $1, Y1, Y0
+	VXORPS Y0, Y1, Y0
+	VPSRLD $2, Y0, Y3
+	VXORPS Y3, Y0, Y3
+	VPSRLD $4, Y0, Y0
+	VXORPS Y0, Y3, Y0
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y0, Y3
+	VMOVUPS 800(R9), Y0
+	VANDPS Y12, Y0, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y1, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 360(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 400(DI), Y6
+	VPSLLD $6, Y6, Y6
+	VPADDD Y4, Y6, Y4
+	VPSLLD $3, Y3, Y6
+	VPSRLD $4, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y5
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y5, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 364(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 800(R9), Y4
+	VPSRLD $16, Y4, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y5
+	VPSRLD $7, Y1, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 368(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y6, Y0
+	VPSRLD $4, Y3, Y6
+	VPSRLD $11, Y1, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 372(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	PREFETCHT0 1088(R11)
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y0, Y6
+	VMOVUPS 864(R9), Y0
+	VANDPS Y12, Y0, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VPSRLD $14, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 376(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y6, Y4
+	VPSRLD $11, Y3, Y6
+	VPSRLD $18, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSRLD $8, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y5
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y5, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 380(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 864(R9), Y4
+	VPSRLD $16, Y4, Y0
+	VANDPS Y12, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y5
+	VPSRLD $21, Y1, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y0, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y0, Y7, Y0
+	VBROADCASTSS 384(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y6, Y0
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 388(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y0, Y3
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y1
+	VBROADCASTSS 392(DI), Y0
+	VMULPS Y0, Y1, Y0
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	PREFETCHT0 1152(R11)
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 1504(R9), Y0
+	VPSRLD $1, Y0, Y3
+	VXORPS Y3, Y0, Y3
+	VPSRLD $2, Y3, Y1
+	VXORPS Y1, Y3, Y1
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $6, Y0, Y1
+	VXORPS Y1, Y3, Y1
+	VMOVUPS 928(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y11, Y0, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 420(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 460(DI), Y7
+	VPSLLD $6, Y7, Y7
+	VPADDD Y4, Y7, Y4
+	VPSLLD $3, Y1, Y7
+	VPSRLD $4, Y0, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 424(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 928(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $7, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 428(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $4, Y1, Y7
+	VPSRLD $11, Y0, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 432(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	PREFETCHT0 1216(R11)
+	VPADDD Y7, Y3, Y7
+	VMOVUPS 992(R9), Y3
+	VANDPS Y12, Y3, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y0, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 436(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y7, Y4
+	VPSRLD $11, Y1, Y7
+	VPSRLD $18, Y0, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 440(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 992(R9), Y4
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $21, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 444(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y7, Y3
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y0, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 448(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y3, Y1
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $256, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -512(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $1568, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 1760 bytes.
+//
+// func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2496(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+896(SB), Z26
+	VMOVUPS consts<>+2048(SB), Z25
+	VMOVUPS consts<>+2112(SB), Z24
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1056(R9), Z1
+	VMOVUPS 1184(R9), Z2
+	VMOVUPS 32(R9), Z3
+	VPSLLD $8, Z1, Z4
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VBROADCASTSS 40(DI), Z5
+	VPSLLD $4, Z5, Z5
+	VPDPBUSD.BCST 0(DI), Z4, Z5
+	VMOVUPS 32(R9), Z4
+	VPSLLD $7, Z1, Z3
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $4, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 4(DI), Z3, Z5
+	VMOVUPS 32(R9), Z3
+	VPSLLD $6, Z1, Z6
+	VPSRLD $16, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $8, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 8(DI), Z6, Z5
+	VMOVUPS 32(R9), Z6
+	VPSLLD $5, Z1, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 12(DI), Z4, Z5
+	VMOVUPS 96(R9), Z4
+	VPSLLD $4, Z1, Z3
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $16, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 16(DI), Z3, Z5
+	VMOVUPS 96(R9), Z3
+	VPSLLD $3, Z1, Z6
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $20, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 20(DI), Z6, Z5
+	VMOVUPS 96(R9), Z6
+	VPSLLD $2, Z1, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 24(DI), Z4, Z5
+	VMOVUPS 96(R9), Z4
+	VPSLLD $1, Z1, Z1
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z2, Z1, Z2
+	VPDPBUSD.BCST 28(DI), Z2, Z5
+	VMOVUPS 1696(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 32(DI), Z1
+	VMULPS Z1, Z2, Z1
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z1, Z5, Z1
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 1056(R9), Z1
+	VMOVUPS 1248(R9), Z5
+	VMOVUPS 160(R9), Z2
+	VANDPS Z27, Z2, Z2
+	VMOVUPS Z1, Z4
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z5, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z4, Z3, Z4
+	VBROADCASTSS 100(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 60(DI), Z4, Z3
+	VMOVUPS 160(R9), Z4
+	VPSRLD $1, Z1, Z2
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z4
+	VPSRLD $4, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 64(DI), Z2, Z3
+	VMOVUPS 160(R9), Z2
+	VPSRLD $2, Z1, Z6
+	VPSRLD $16, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $8, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 68(DI), Z6, Z3
+	VMOVUPS 160(R9), Z6
+	VPSRLD $3, Z1, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 72(DI), Z4, Z3
+	VMOVUPS 224(R9), Z4
+	VPSRLD $4, Z1, Z2
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z4
+	VPSRLD $16, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 76(DI), Z2, Z3
+	VMOVUPS 224(R9), Z2
+	VPSRLD $5, Z1, Z6
+	VPSRLD $8, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $20, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 80(DI), Z6, Z3
+	VMOVUPS 224(R9), Z6
+	VPSRLD $6, Z1, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 84(DI), Z4, Z3
+	VMOVUPS 224(R9), Z4
+	VPSRLD $7, Z1, Z1
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z5, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z5, Z1, Z5
+	VPDPBUSD.BCST 88(DI), Z5, Z3
+	VMOVUPS 1696(R9), Z5
+	VPSRLD $3, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z24, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VBROADCASTSS 92(DI), Z5
+	VMULPS Z5, Z0, Z5
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z5, Z3, Z5
+	VADDPS Z5, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z5
+	VMOVUPS 1056(R9), Z3
+	VMOVUPS 1312(R9), Z0
+	VMOVUPS 288(R9), Z1
+	VPSRLD $8, Z3, Z4
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z1
+	VPERMD Z30, Z0, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z4, Z2, Z4
+	VBROADCASTSS 160(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 120(DI), Z4, Z2
+	VMOVUPS 288(R9), Z4
+	VPSRLD $9, Z3, Z1
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $4, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 124(DI), Z1, Z2
+	VMOVUPS 288(R9), Z1
+	VPSRLD $10, Z3, Z6
+	VPSRLD $16, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z1
+	VPSRLD $8, Z0, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 128(DI), Z6, Z2
+	VMOVUPS 288(R9), Z6
+	VPSRLD $11, Z3, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 132(DI), Z4, Z2
+	VMOVUPS 352(R9), Z4
+	VPSRLD $12, Z3, Z1
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $16, Z0, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 136(DI), Z1, Z2
+	VMOVUPS 352(R9), Z1
+	VPSRLD $13, Z3, Z6
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z1
+	VPSRLD $20, Z0, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 140(DI), Z6, Z2
+	VMOVUPS 352(R9), Z6
+	VPSRLD $14, Z3, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 144(DI), Z4, Z2
+	VMOVUPS 352(R9), Z4
+	VPSRLD $15, Z3, Z3
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $28, Z0, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z0, Z3, Z0
+	VPDPBUSD.BCST 148(DI), Z0, Z2
+	VMOVUPS 1696(R9), Z0
+	VPSRLD $7, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z24, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z5, Z0, Z0
+	VBROADCASTSS 152(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z3, Z2, Z3
+	VADDPS Z3, Z29, Z29
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VMOVUPS 1056(R9), Z3
+	VMOVUPS 1376(R9), Z2
+	VMOVUPS 416(R9), Z0
+	VPSRLD $16, Z3, Z4
+	VANDPS Z27, Z0, Z0
+	VPTERNLOGD $0xec, Z28, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z0
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z0, Z1
+	VPADDD Z4, Z1, Z4
+	VBROADCASTSS 220(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 180(DI), Z4, Z1
+	VMOVUPS 416(R9), Z4
+	VPSRLD $17, Z3, Z0
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z4
+	VPSRLD $4, Z2, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z0, Z6, Z0
+	VPDPBUSD.BCST 184(DI), Z0, Z1
+	VMOVUPS 416(R9), Z0
+	VPSRLD $18, Z3, Z6
+	VPSRLD $16, Z0, Z0
+	VANDPS Z27, Z0, Z0
+	VPTERNLOGD $0xec, Z28, Z0, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z0
+	VPSRLD $8, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 188(DI), Z6, Z1
+	VMOVUPS 416(R9), Z6
+	VPSRLD $19, Z3, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 192(DI), Z4, Z1
+	VMOVUPS 480(R9), Z4
+	VPSRLD $20, Z3, Z0
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*4), K1, Z4
+	VPSRLD $16, Z2, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z0, Z6, Z0
+	VPDPBUSD.BCST 196(DI), Z0, Z1
+	VMOVUPS 480(R9), Z0
+	VPSRLD $21, Z3, Z6
+	VPSRLD $8, Z0, Z0
+	VANDPS Z27, Z0, Z0
+	VPTERNLOGD $0xec, Z28, Z0, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z0
+	VPSRLD $20, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z0, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 200(DI), Z6, Z1
+	VMOVUPS 480(R9), Z6
+	VPSRLD $22, Z3, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z6, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 204(DI), Z4, Z1
+	VMOVUPS 480(R9), Z4
+	VPSRLD $23, Z3, Z3
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPDPBUSD.BCST 208(DI), Z2, Z1
+	VMOVUPS 1696(R9), Z2
+	VPSRLD $11, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z5, Z2, Z5
+	VBROADCASTSS 212(DI), Z2
+	VMULPS Z2, Z5, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 1024(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z2
+	VMOVUPS 1120(R9), Z1
+	VMOVUPS 1440(R9), Z5
+	VMOVUPS 544(R9), Z3
+	VPSLLD $8, Z1, Z4
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z5, Z4
+	VPSUBD Z4, Z26, Z0
+	VXORPS Z0, Z3, Z0
+	VPADDD Z4, Z0, Z4
+	VBROADCASTSS 280(DI), Z0
+	VPSLLD $4, Z0, Z0
+	VPDPBUSD.BCST 240(DI), Z4, Z0
+	VMOVUPS 544(R9), Z4
+	VPSLLD $7, Z1, Z3
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $4, Z5, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 244(DI), Z3, Z0
+	VMOVUPS 544(R9), Z3
+	VPSLLD $6, Z1, Z6
+	VPSRLD $16, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $8, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 248(DI), Z6, Z0
+	VMOVUPS 544(R9), Z6
+	VPSLLD $5, Z1, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 252(DI), Z4, Z0
+	VMOVUPS 608(R9), Z4
+	VPSLLD $4, Z1, Z3
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $16, Z5, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z3, Z6, Z3
+	VPDPBUSD.BCST 256(DI), Z3, Z0
+	VMOVUPS 608(R9), Z3
+	VPSLLD $3, Z1, Z6
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z3
+	VPSRLD $20, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 260(DI), Z6, Z0
+	VMOVUPS 608(R9), Z6
+	VPSLLD $2, Z1, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPDPBUSD.BCST 264(DI), Z4, Z0
+	VMOVUPS 608(R9), Z4
+	VPSLLD $1, Z1, Z1
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z5, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z5, Z1, Z5
+	VPDPBUSD.BCST 268(DI), Z5, Z0
+	VMOVUPS 1696(R9), Z5
+	VPSRLD $15, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z24, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z2, Z5, Z5
+	VBROADCASTSS 272(DI), Z1
+	VMULPS Z1, Z5, Z1
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z0, Z1
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 1120(R9), Z1
+	VMOVUPS 1504(R9), Z0
+	VMOVUPS 672(R9), Z5
+	VANDPS Z27, Z5, Z5
+	VMOVUPS Z1, Z4
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z0, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VBROADCASTSS 340(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 300(DI), Z4, Z3
+	VMOVUPS 672(R9), Z4
+	VPSRLD $1, Z1, Z5
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $4, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 304(DI), Z5, Z3
+	VMOVUPS 672(R9), Z5
+	VPSRLD $2, Z1, Z6
+	VPSRLD $16, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z5
+	VPSRLD $8, Z0, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 308(DI), Z6, Z3
+	VMOVUPS 672(R9), Z6
+	VPSRLD $3, Z1, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 312(DI), Z4, Z3
+	VMOVUPS 736(R9), Z4
+	VPSRLD $4, Z1, Z5
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $16, Z0, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 316(DI), Z5, Z3
+	VMOVUPS 736(R9), Z5
+	VPSRLD $5, Z1, Z6
+	VPSRLD $8, Z5, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z5
+	VPSRLD $20, Z0, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 320(DI), Z6, Z3
+	VMOVUPS 736(R9), Z6
+	VPSRLD $6, Z1, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z0, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 324(DI), Z4, Z3
+	VMOVUPS 736(R9), Z4
+	VPSRLD $7, Z1, Z1
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z0, Z0
+	VPERMD Z30, Z0, Z0
+	VPSUBD Z0, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z0, Z1, Z0
+	VPDPBUSD.BCST 328(DI), Z0, Z3
+	VMOVUPS 1696(R9), Z0
+	VPSRLD $19, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z24, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z2, Z0, Z2
+	VBROADCASTSS 332(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1536(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1120(R9), Z3
+	VMOVUPS 1568(R9), Z2
+	VMOVUPS 800(R9), Z1
+	VPSRLD $8, Z3, Z4
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z1
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z4, Z5, Z4
+	VBROADCASTSS 400(DI), Z5
+	VPSLLD $4, Z5, Z5
+	VPDPBUSD.BCST 360(DI), Z4, Z5
+	VMOVUPS 800(R9), Z4
+	VPSRLD $9, Z3, Z1
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $4, Z2, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 364(DI), Z1, Z5
+	VMOVUPS 800(R9), Z1
+	VPSRLD $10, Z3, Z6
+	VPSRLD $16, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z1
+	VPSRLD $8, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 368(DI), Z6, Z5
+	VMOVUPS 800(R9), Z6
+	VPSRLD $11, Z3, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 372(DI), Z4, Z5
+	VMOVUPS 864(R9), Z4
+	VPSRLD $12, Z3, Z1
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $16, Z2, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 376(DI), Z1, Z5
+	VMOVUPS 864(R9), Z1
+	VPSRLD $13, Z3, Z6
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z1
+	VPSRLD $20, Z2, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 380(DI), Z6, Z5
+	VMOVUPS 864(R9), Z6
+	VPSRLD $14, Z3, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z4, Z1, Z4
+	VPDPBUSD.BCST 384(DI), Z4, Z5
+	VMOVUPS 864(R9), Z4
+	VPSRLD $15, Z3, Z3
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPDPBUSD.BCST 388(DI), Z2, Z5
+	VMOVUPS 1696(R9), Z2
+	VPSRLD $23, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 392(DI), Z3
+	VMULPS Z3, Z2, Z3
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z3, Z5, Z3
+	VADDPS Z3, Z29, Z29
+	VMOVUPS 1120(R9), Z3
+	VMOVUPS 1632(R9), Z5
+	VMOVUPS 928(R9), Z2
+	VPSRLD $16, Z3, Z4
+	VANDPS Z27, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z5, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z4, Z1, Z4
+	VBROADCASTSS 460(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 420(DI), Z4, Z1
+	VMOVUPS 928(R9), Z4
+	VPSRLD $17, Z3, Z2
+	VPSRLD $8, Z4, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z4
+	VPSRLD $4, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 424(DI), Z2, Z1
+	VMOVUPS 928(R9), Z2
+	VPSRLD $18, Z3, Z6
+	VPSRLD $16, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $8, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 428(DI), Z6, Z1
+	VMOVUPS 928(R9), Z6
+	VPSRLD $19, Z3, Z4
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $12, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 432(DI), Z4, Z1
+	VMOVUPS 992(R9), Z4
+	VPSRLD $20, Z3, Z2
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z4
+	VPSRLD $16, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 436(DI), Z2, Z1
+	VMOVUPS 992(R9), Z2
+	VPSRLD $21, Z3, Z6
+	VPSRLD $8, Z2, Z2
+	VANDPS Z27, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*4), K1, Z2
+	VPSRLD $20, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z6, Z4, Z6
+	VPDPBUSD.BCST 440(DI), Z6, Z1
+	VMOVUPS 992(R9), Z6
+	VPSRLD $22, Z3, Z4
+	VPSRLD $16, Z6, Z6
+	VANDPS Z27, Z6, Z6
+	VPTERNLOGD $0xec, Z28, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $24, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 444(DI), Z4, Z1
+	VMOVUPS 992(R9), Z4
+	VPSRLD $23, Z3, Z3
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPSRLD $28, Z5, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 448(DI), Z5, Z1
+	VMOVUPS 1696(R9), Z5
+	VPSRLD $27, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z24, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VBROADCASTSS 452(DI), Z5
+	VMULPS Z5, Z0, Z5
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z5, Z1, Z5
+	VADDPS Z5, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $1760, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 880 bytes.
+//
+// func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2496(SB), Y13
+	VMOVUPS consts<>+1792(SB), Y12
+	VMOVUPS consts<>+448(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 1056(R9), Y1
+	VMOVUPS 1184(R9), Y2
+	VMOVUPS 32(R9), Y3
+	VPSLLD $8, Y1, Y4
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VANDPS Y11, Y2, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 0(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VMOVUPS 32(R9), Y5
+	VPSLLD $7, Y1, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y12, Y5, Y5
+	VPAND Y13, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $4, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 4(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VMOVUPS 32(R9), Y4
+	VPSLLD $6, Y1, Y6
+	VPSRLD $16, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y4
+	VPSRLD $8, Y2, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y4, Y5
+	VPADDD Y6, Y5, Y6
+	VBROADCASTSS 8(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPADDW Y3, Y6, Y6
+	VMOVUPS 32(R9), Y3
+	VPSLLD $5, Y1, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND Y13, Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y3
+	VPSRLD $12, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 12(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 40(DI), Y6
+	VPSLLD $4, Y6, Y6
+	VPADDD Y5, Y6, Y5
+	VMOVUPS 96(R9), Y6
+	VPSLLD $4, Y1, Y4
+	VANDPS Y12, Y6, Y6
+	PREFETCHT0 1088(R11)
+	VPAND Y13, Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y4, Y3, Y4
+	VBROADCASTSS 16(DI), Y3
+	VPMADDUBSW Y3, Y4, Y4
+	VMOVUPS 96(R9), Y3
+	VPSLLD $3, Y1, Y6
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y3
+	VPSRLD $20, Y2, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 20(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPADDW Y4, Y6, Y6
+	VMOVUPS 96(R9), Y4
+	VPSLLD $2, Y1, Y7
+	VPSRLD $16, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y4
+	VPSRLD $24, Y2, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 24(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPADDW Y6, Y7, Y7
+	VMOVUPS 96(R9), Y6
+	VPSLLD $1, Y1, Y1
+	VPSRLD $24, Y6, Y6
+	VPAND Y13, Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y6
+	VPSRLD $28, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y2, Y1, Y2
+	VBROADCASTSS 28(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPADDW Y7, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y5, Y2
+	VMOVUPS 1696(R9), Y5
+	VPSLLD $1, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	VBROADCASTSS 32(DI), Y7
+	VMULPS Y7, Y5, Y7
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y7, Y2, Y7
+	PREFETCHT0 1152(R11)
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 1056(R9), Y7
+	VMOVUPS 1248(R9), Y2
+	VMOVUPS 160(R9), Y5
+	VANDPS Y12, Y5, Y5
+	VPAND Y13, Y7, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y5
+	VANDPS Y11, Y2, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y1, Y6, Y1
+	VBROADCASTSS 60(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VMOVUPS 160(R9), Y6
+	VPSRLD $1, Y7, Y5
+	VPSRLD $8, Y6, Y6
+	VANDPS Y12, Y6, Y6
+	VPAND Y13, Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y6
+	VPSRLD $4, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 64(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPADDW Y1, Y5, Y5
+	VMOVUPS 160(R9), Y1
+	VPSRLD $2, Y7, Y3
+	VPSRLD $16, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 68(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y5, Y3, Y3
+	VMOVUPS 160(R9), Y5
+	VPSRLD $3, Y7, Y6
+	VPSRLD $24, Y5, Y5
+	VPAND Y13, Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y5
+	VPSRLD $12, Y2, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y6, Y1, Y6
+	VBROADCASTSS 72(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y3, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 100(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y6, Y3, Y6
+	VMOVUPS 224(R9), Y3
+	VPSRLD $4, Y7, Y1
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y1, Y1
+	VPOR Y3, Y1, Y1
+	PREFETCHT0 1216(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y3
+	VPSRLD $16, Y2, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 76(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VMOVUPS 224(R9), Y5
+	VPSRLD $5, Y7, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y12, Y5, Y5
+	VPAND Y13, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $20, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 80(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VMOVUPS 224(R9), Y1
+	VPSRLD $6, Y7, Y4
+	VPSRLD $16, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y1
+	VPSRLD $24, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 84(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPADDW Y3, Y4, Y4
+	VMOVUPS 224(R9), Y3
+	VPSRLD $7, Y7, Y7
+	VPSRLD $24, Y3, Y3
+	VPAND Y13, Y7, Y7
+	VPOR Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y3
+	VPSRLD $28, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 88(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VPADDD Y2, Y6, Y2
+	VMOVUPS 1696(R9), Y6
+	VPSRLD $3, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VBROADCASTSS 92(DI), Y6
+	VMULPS Y6, Y0, Y6
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y6, Y2, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $256, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -512(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y6
+	VMOVUPS 1056(R9), Y2
+	VMOVUPS 1312(R9), Y0
+	VMOVUPS 288(R9), Y4
+	VPSRLD $8, Y2, Y7
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y4
+	VANDPS Y11, Y0, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 120(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VMOVUPS 288(R9), Y3
+	VPSRLD $9, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $4, Y0, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 124(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPADDW Y7, Y4, Y4
+	VMOVUPS 288(R9), Y7
+	VPSRLD $10, Y2, Y5
+	VPSRLD $16, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y7
+	VPSRLD $8, Y0, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y5, Y3, Y5
+	VBROADCASTSS 128(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPADDW Y4, Y5, Y5
+	VMOVUPS 288(R9), Y4
+	VPSRLD $11, Y2, Y3
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y4
+	VPSRLD $12, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 132(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPADDW Y5, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 160(DI), Y5
+	VPSLLD $4, Y5, Y5
+	VPADDD Y3, Y5, Y3
+	VMOVUPS 352(R9), Y5
+	VPSRLD $12, Y2, Y7
+	VANDPS Y12, Y5, Y5
+	VPAND Y13, Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y5
+	VPSRLD $16, Y0, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 136(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VMOVUPS 352(R9), Y4
+	VPSRLD $13, Y2, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $20, Y0, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	PREFETCHT0 1088(R11)
+	VPADDD Y5, Y1, Y5
+	VBROADCASTSS 140(DI), Y1
+	VPMADDUBSW Y1, Y5, Y5
+	VPADDW Y7, Y5, Y5
+	VMOVUPS 352(R9), Y7
+	VPSRLD $14, Y2, Y1
+	VPSRLD $16, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y7
+	VPSRLD $24, Y0, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 144(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y5, Y1, Y1
+	VMOVUPS 352(R9), Y5
+	VPSRLD $15, Y2, Y2
+	VPSRLD $24, Y5, Y5
+	VPAND Y13, Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $28, Y0, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y0, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 148(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPADDW Y1, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y3, Y0
+	VMOVUPS 1696(R9), Y3
+	VPSRLD $7, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y6, Y3, Y3
+	VBROADCASTSS 152(DI), Y1
+	VMULPS Y1, Y3, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 1056(R9), Y1
+	VMOVUPS 1376(R9), Y0
+	VMOVUPS 416(R9), Y3
+	VPSRLD $16, Y1, Y2
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y3
+	VANDPS Y11, Y0, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 180(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VMOVUPS 416(R9), Y5
+	VPSRLD $17, Y1, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y12, Y5, Y5
+	VPAND Y13, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $4, Y0, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 184(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VMOVUPS 416(R9), Y2
+	VPSRLD $18, Y1, Y4
+	VPSRLD $16, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPAND Y13, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y2
+	VPSRLD $8, Y0, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 188(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	PREFETCHT0 1152(R11)
+	VPADDW Y3, Y4, Y4
+	VMOVUPS 416(R9), Y3
+	VPSRLD $19, Y1, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND Y13, Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y3
+	VPSRLD $12, Y0, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y5, Y2, Y5
+	VBROADCASTSS 192(DI), Y2
+	VPMADDUBSW Y2, Y5, Y5
+	VPADDW Y4, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 220(DI), Y4
+	VPSLLD $4, Y4, Y4
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 480(R9), Y4
+	VPSRLD $20, Y1, Y2
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y4
+	VPSRLD $16, Y0, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 196(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VMOVUPS 480(R9), Y3
+	VPSRLD $21, Y1, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $20, Y0, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 200(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VMOVUPS 480(R9), Y2
+	VPSRLD $22, Y1, Y7
+	VPSRLD $16, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPAND Y13, Y7, Y7
+	VPOR Y2, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y2
+	VPSRLD $24, Y0, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y2, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 204(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VMOVUPS 480(R9), Y4
+	VPSRLD $23, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y4
+	VPSRLD $28, Y0, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y0, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y0, Y1, Y0
+	VBROADCASTSS 208(DI), Y1
+	VPMADDUBSW Y1, Y0, Y0
+	VPADDW Y7, Y0, Y0
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VMOVUPS 1696(R9), Y5
+	VPSRLD $11, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y6, Y5, Y6
+	VBROADCASTSS 212(DI), Y5
+	VMULPS Y5, Y6, Y5
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y5, Y0, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 896(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y5
+	VMOVUPS 1120(R9), Y0
+	VMOVUPS 1440(R9), Y6
+	VMOVUPS 544(R9), Y7
+	VPSLLD $8, Y0, Y1
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y7
+	VANDPS Y11, Y6, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 240(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VMOVUPS 544(R9), Y4
+	VPSLLD $7, Y0, Y7
+	VPSRLD $8, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y4
+	VPSRLD $4, Y6, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 244(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPADDW Y1, Y7, Y7
+	VMOVUPS 544(R9), Y1
+	VPSLLD $6, Y0, Y3
+	VPSRLD $16, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y1
+	VPSRLD $8, Y6, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 248(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y7, Y3, Y3
+	VMOVUPS 544(R9), Y7
+	VPSLLD $5, Y0, Y4
+	VPSRLD $24, Y7, Y7
+	VPAND Y13, Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VPSRLD $12, Y6, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VBROADCASTSS 252(DI), Y1
+	VPMADDUBSW Y1, Y4, Y4
+	VPADDW Y3, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 280(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y4, Y3, Y4
+	VMOVUPS 608(R9), Y3
+	VPSLLD $4, Y0, Y1
+	VANDPS Y12, Y3, Y3
+	PREFETCHT0 1088(R11)
+	VPAND Y13, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y3
+	VPSRLD $16, Y6, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 256(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VMOVUPS 608(R9), Y7
+	VPSLLD $3, Y0, Y3
+	VPSRLD $8, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y3, Y3
+	VPOR Y7, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y7
+	VPSRLD $20, Y6, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y3, Y2, Y3
+	VBROADCASTSS 260(DI), Y2
+	VPMADDUBSW Y2, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VMOVUPS 608(R9), Y1
+	VPSLLD $2, Y0, Y2
+	VPSRLD $16, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y1
+	VPSRLD $24, Y6, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 264(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VMOVUPS 608(R9), Y3
+	VPSLLD $1, Y0, Y0
+	VPSRLD $24, Y3, Y3
+	VPAND Y13, Y0, Y0
+	VPOR Y3, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y3
+	VPSRLD $28, Y6, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y0
+	VXORPS Y0, Y3, Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 268(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPADDW Y2, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y4, Y6
+	VMOVUPS 1696(R9), Y4
+	VPSRLD $15, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y5, Y4, Y4
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y4, Y2
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	PREFETCHT0 1152(R11)
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 1120(R9), Y2
+	VMOVUPS 1504(R9), Y6
+	VMOVUPS 672(R9), Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y2, Y0
+	VPOR Y4, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y4
+	VANDPS Y11, Y6, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y0, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y0, Y3, Y0
+	VBROADCASTSS 300(DI), Y3
+	VPMADDUBSW Y3, Y0, Y0
+	VMOVUPS 672(R9), Y3
+	VPSRLD $1, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $4, Y6, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 304(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y0, Y4, Y4
+	VMOVUPS 672(R9), Y0
+	VPSRLD $2, Y2, Y7
+	VPSRLD $16, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPAND Y13, Y7, Y7
+	VPOR Y0, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y0
+	VPSRLD $8, Y6, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y0, Y3
+	VPADDD Y7, Y3, Y7
+	VBROADCASTSS 308(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VMOVUPS 672(R9), Y4
+	VPSRLD $3, Y2, Y3
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y4
+	VPSRLD $12, Y6, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y3, Y15, Y0
+	VXORPS Y0, Y4, Y0
+	VPADDD Y3, Y0, Y3
+	VBROADCASTSS 312(DI), Y0
+	VPMADDUBSW Y0, Y3, Y3
+	VPADDW Y7, Y3, Y3
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 340(DI), Y7
+	VPSLLD $4, Y7, Y7
+	VPADDD Y3, Y7, Y3
+	VMOVUPS 736(R9), Y7
+	VPSRLD $4, Y2, Y0
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y0, Y0
+	VPOR Y7, Y0, Y0
+	PREFETCHT0 1216(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y7
+	VPSRLD $16, Y6, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y0, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 316(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VMOVUPS 736(R9), Y4
+	VPSRLD $5, Y2, Y7
+	VPSRLD $8, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y4
+	VPSRLD $20, Y6, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y7, Y1, Y7
+	VBROADCASTSS 320(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y0, Y7, Y7
+	VMOVUPS 736(R9), Y0
+	VPSRLD $6, Y2, Y1
+	VPSRLD $16, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPAND Y13, Y1, Y1
+	VPOR Y0, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y0
+	VPSRLD $24, Y6, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y0, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 324(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y7, Y1, Y1
+	VMOVUPS 736(R9), Y7
+	VPSRLD $7, Y2, Y2
+	VPSRLD $24, Y7, Y7
+	VPAND Y13, Y2, Y2
+	VPOR Y7, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y7
+	VPSRLD $28, Y6, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y6, Y2, Y6
+	VBROADCASTSS 328(DI), Y2
+	VPMADDUBSW Y2, Y6, Y6
+	VPADDW Y1, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VPADDD Y6, Y3, Y6
+	VMOVUPS 1696(R9), Y3
+	VPSRLD $19, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y5, Y3, Y5
+	VBROADCASTSS 332(DI), Y3
+	VMULPS Y3, Y5, Y3
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y3, Y6, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $256, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -512(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 1408(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y3
+	VMOVUPS 1120(R9), Y6
+	VMOVUPS 1568(R9), Y5
+	VMOVUPS 800(R9), Y1
+	VPSRLD $8, Y6, Y2
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y1
+	VANDPS Y11, Y5, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 360(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VMOVUPS 800(R9), Y7
+	VPSRLD $9, Y6, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y7
+	VPSRLD $4, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 364(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VMOVUPS 800(R9), Y2
+	VPSRLD $10, Y6, Y4
+	VPSRLD $16, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPAND Y13, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y2
+	VPSRLD $8, Y5, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y4, Y7, Y4
+	VBROADCASTSS 368(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y1, Y4, Y4
+	VMOVUPS 800(R9), Y1
+	VPSRLD $11, Y6, Y7
+	VPSRLD $24, Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y1
+	VPSRLD $12, Y5, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y7, Y2, Y7
+	VBROADCASTSS 372(DI), Y2
+	VPMADDUBSW Y2, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 400(DI), Y4
+	VPSLLD $4, Y4, Y4
+	VPADDD Y7, Y4, Y7
+	VMOVUPS 864(R9), Y4
+	VPSRLD $12, Y6, Y2
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y4
+	VPSRLD $16, Y5, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y2, Y1, Y2
+	VBROADCASTSS 376(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VMOVUPS 864(R9), Y1
+	VPSRLD $13, Y6, Y4
+	VPSRLD $8, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y1
+	VPSRLD $20, Y5, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y0
+	VXORPS Y0, Y1, Y0
+	PREFETCHT0 1088(R11)
+	VPADDD Y4, Y0, Y4
+	VBROADCASTSS 380(DI), Y0
+	VPMADDUBSW Y0, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VMOVUPS 864(R9), Y2
+	VPSRLD $14, Y6, Y0
+	VPSRLD $16, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPAND Y13, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y2
+	VPSRLD $24, Y5, Y0
+	VANDPS Y11, Y0, Y0
+	VPMULLD consts<>+832(SB), Y0, Y0
+	VANDPS consts<>+2176(SB), Y0, Y0
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y0, Y15, Y1
+	VXORPS Y1, Y2, Y1
+	VPADDD Y0, Y1, Y0
+	VBROADCASTSS 384(DI), Y1
+	VPMADDUBSW Y1, Y0, Y0
+	VPADDW Y4, Y0, Y0
+	VMOVUPS 864(R9), Y4
+	VPSRLD $15, Y6, Y6
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y4
+	VPSRLD $28, Y5, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y5, Y6, Y5
+	VBROADCASTSS 388(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPADDW Y0, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y7, Y5
+	VMOVUPS 1696(R9), Y7
+	VPSRLD $23, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y3, Y7, Y7
+	VBROADCASTSS 392(DI), Y0
+	VMULPS Y0, Y7, Y0
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 1120(R9), Y0
+	VMOVUPS 1632(R9), Y5
+	VMOVUPS 928(R9), Y7
+	VPSRLD $16, Y0, Y6
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y7
+	VANDPS Y11, Y5, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y6, Y4, Y6
+	VBROADCASTSS 420(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VMOVUPS 928(R9), Y4
+	VPSRLD $17, Y0, Y7
+	VPSRLD $8, Y4, Y4
+	VANDPS Y12, Y4, Y4
+	VPAND Y13, Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*4), Y4
+	VPSRLD $4, Y5, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y7, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y7, Y1, Y7
+	VBROADCASTSS 424(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y6, Y7, Y7
+	VMOVUPS 928(R9), Y6
+	VPSRLD $18, Y0, Y1
+	VPSRLD $16, Y6, Y6
+	VANDPS Y12, Y6, Y6
+	VPAND Y13, Y1, Y1
+	VPOR Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y6
+	VPSRLD $8, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 428(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	PREFETCHT0 1152(R11)
+	VPADDW Y7, Y1, Y1
+	VMOVUPS 928(R9), Y7
+	VPSRLD $19, Y0, Y4
+	VPSRLD $24, Y7, Y7
+	VPAND Y13, Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y7
+	VPSRLD $12, Y5, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 432(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPADDW Y1, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 460(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y4, Y1, Y4
+	VMOVUPS 992(R9), Y1
+	VPSRLD $20, Y0, Y6
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*4), Y1
+	VPSRLD $16, Y5, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y6, Y7, Y6
+	VBROADCASTSS 436(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VMOVUPS 992(R9), Y7
+	VPSRLD $21, Y0, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y7
+	VPSRLD $20, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y1, Y2, Y1
+	VBROADCASTSS 440(DI), Y2
+	VPMADDUBSW Y2, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VMOVUPS 992(R9), Y6
+	VPSRLD $22, Y0, Y2
+	VPSRLD $16, Y6, Y6
+	VANDPS Y12, Y6, Y6
+	VPAND Y13, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $24, Y5, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 444(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VMOVUPS 992(R9), Y1
+	VPSRLD $23, Y0, Y0
+	VPSRLD $24, Y1, Y1
+	VPAND Y13, Y0, Y0
+	VPOR Y1, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*4), Y1
+	VPSRLD $28, Y5, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+896(SB), Y15
+	VPSUBD Y5, Y15, Y0
+	VXORPS Y0, Y1, Y0
+	VPADDD Y5, Y0, Y5
+	VBROADCASTSS 448(DI), Y0
+	VPMADDUBSW Y0, Y5, Y5
+	VPADDW Y2, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y4, Y5
+	VMOVUPS 1696(R9), Y4
+	VPSRLD $27, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y3, Y4, Y3
+	VBROADCASTSS 452(DI), Y4
+	VMULPS Y4, Y3, Y4
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y4, Y5, Y4
+	VADDPS Y4, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $1760, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 800 bytes.
+//
+// func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Z29
+	VMOVUPS consts<>+2176(SB), Z28
+	VMOVUPS consts<>+2560(SB), Z27
+	VMOVUPS consts<>+1792(SB), Z26
+	VMOVUPS consts<>+2624(SB), Z25
+	VMOVUPS consts<>+2112(SB), Z24
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 544(R9), Z2
+	VPSLLD $16, Z2, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z28, Z3, Z4
+	VPSUBD Z3, Z4, Z3
+	VPSLLD $8, Z2, Z4
+	VANDPS Z26, Z1, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VBROADCASTSS 40(DI), Z6
+	VPSLLD $4, Z6, Z6
+	VPDPBUSD.BCST 0(DI), Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPDPBUSD.BCST 4(DI), Z5, Z6
+	VPSLLD $5, Z2, Z5
+	VPSRLD $8, Z1, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPDPBUSD.BCST 8(DI), Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPDPBUSD.BCST 12(DI), Z4, Z6
+	VPSLLD $2, Z2, Z4
+	VPSRLD $16, Z1, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPDPBUSD.BCST 16(DI), Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPDPBUSD.BCST 20(DI), Z5, Z6
+	VPSRLD $1, Z2, Z5
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z1
+	VPDPBUSD.BCST 24(DI), Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z3
+	VPDPBUSD.BCST 28(DI), Z3, Z6
+	VPSRLD $11, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VBROADCASTSS 32(DI), Z3
+	VMULPS Z3, Z2, Z3
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z3
+	VADDPS Z3, Z30, Z30
+	VMOVUPS 96(R9), Z3
+	VMOVUPS 544(R9), Z6
+	VPSRAD $31, Z6, Z2
+	VXORPS Z28, Z2, Z1
+	VPSUBD Z2, Z1, Z2
+	VPSRLD $8, Z6, Z1
+	VANDPS Z26, Z3, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VBROADCASTSS 100(DI), Z4
+	VPSLLD $4, Z4, Z4
+	VPDPBUSD.BCST 60(DI), Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 64(DI), Z5, Z4
+	VPSRLD $11, Z6, Z5
+	VPSRLD $8, Z3, Z1
+	VANDPS Z26, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPADDD Z2, Z1, Z1
+	VPDPBUSD.BCST 68(DI), Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPADDD Z2, Z1, Z1
+	VPDPBUSD.BCST 72(DI), Z1, Z4
+	VPSRLD $14, Z6, Z1
+	VPSRLD $16, Z3, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 76(DI), Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 80(DI), Z5, Z4
+	VPSRLD $17, Z6, Z5
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPDPBUSD.BCST 84(DI), Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPDPBUSD.BCST 88(DI), Z2, Z4
+	VPSRLD $27, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z24, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VBROADCASTSS 92(DI), Z6
+	VMULPS Z6, Z0, Z6
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z6, Z4, Z6
+	VADDPS Z6, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z6
+	VMULPS Z29, Z6, Z6
+	VMOVUPS 160(R9), Z4
+	VMOVUPS 608(R9), Z0
+	VPSLLD $16, Z0, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z28, Z2, Z3
+	VPSUBD Z2, Z3, Z2
+	VPSLLD $8, Z0, Z3
+	VANDPS Z26, Z4, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VBROADCASTSS 160(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 120(DI), Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 124(DI), Z5, Z1
+	VPSLLD $5, Z0, Z5
+	VPSRLD $8, Z4, Z3
+	VANDPS Z26, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPDPBUSD.BCST 128(DI), Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPDPBUSD.BCST 132(DI), Z3, Z1
+	VPSLLD $2, Z0, Z3
+	VPSRLD $16, Z4, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 136(DI), Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPDPBUSD.BCST 140(DI), Z5, Z1
+	VPSRLD $1, Z0, Z5
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPDPBUSD.BCST 144(DI), Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 148(DI), Z2, Z1
+	VPSRLD $11, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z24, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z6, Z0, Z0
+	VBROADCASTSS 152(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS 224(R9), Z2
+	VMOVUPS 608(R9), Z1
+	VPSRAD $31, Z1, Z0
+	VXORPS Z28, Z0, Z4
+	VPSUBD Z0, Z4, Z0
+	VPSRLD $8, Z1, Z4
+	VANDPS Z26, Z2, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VBROADCASTSS 220(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 180(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 184(DI), Z5, Z3
+	VPSRLD $11, Z1, Z5
+	VPSRLD $8, Z2, Z4
+	VANDPS Z26, Z4, Z4
+	VPTERNLOGD $0xec, Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z0, Z4, Z4
+	VPDPBUSD.BCST 188(DI), Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z0, Z4, Z4
+	VPDPBUSD.BCST 192(DI), Z4, Z3
+	VPSRLD $14, Z1, Z4
+	VPSRLD $16, Z2, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 196(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 200(DI), Z5, Z3
+	VPSRLD $17, Z1, Z5
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z0, Z2, Z2
+	VPDPBUSD.BCST 204(DI), Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z0, Z2, Z0
+	VPDPBUSD.BCST 208(DI), Z0, Z3
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z6, Z1, Z6
+	VBROADCASTSS 212(DI), Z1
+	VMULPS Z1, Z6, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z1
+	VMULPS Z29, Z1, Z1
+	VMOVUPS 288(R9), Z3
+	VMOVUPS 672(R9), Z6
+	VPSLLD $16, Z6, Z0
+	VPSRAD $31, Z0, Z0
+	VXORPS Z28, Z0, Z2
+	VPSUBD Z0, Z2, Z0
+	VPSLLD $8, Z6, Z2
+	VANDPS Z26, Z3, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VBROADCASTSS 280(DI), Z4
+	VPSLLD $4, Z4, Z4
+	VPDPBUSD.BCST 240(DI), Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 244(DI), Z5, Z4
+	VPSLLD $5, Z6, Z5
+	VPSRLD $8, Z3, Z2
+	VANDPS Z26, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z0, Z2, Z2
+	VPDPBUSD.BCST 248(DI), Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z0, Z2, Z2
+	VPDPBUSD.BCST 252(DI), Z2, Z4
+	VPSLLD $2, Z6, Z2
+	VPSRLD $16, Z3, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 256(DI), Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z0, Z5, Z5
+	VPDPBUSD.BCST 260(DI), Z5, Z4
+	VPSRLD $1, Z6, Z5
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z0, Z3, Z3
+	VPDPBUSD.BCST 264(DI), Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z0, Z3, Z0
+	VPDPBUSD.BCST 268(DI), Z0, Z4
+	VPSRLD $11, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z24, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z1, Z6, Z6
+	VBROADCASTSS 272(DI), Z0
+	VMULPS Z0, Z6, Z0
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS 352(R9), Z0
+	VMOVUPS 672(R9), Z4
+	VPSRAD $31, Z4, Z6
+	VXORPS Z28, Z6, Z3
+	VPSUBD Z6, Z3, Z6
+	VPSRLD $8, Z4, Z3
+	VANDPS Z26, Z0, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VBROADCASTSS 340(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 300(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 304(DI), Z5, Z2
+	VPSRLD $11, Z4, Z5
+	VPSRLD $8, Z0, Z3
+	VANDPS Z26, Z3, Z3
+	VPTERNLOGD $0xec, Z27, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z6, Z3, Z3
+	VPDPBUSD.BCST 308(DI), Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z6, Z3, Z3
+	VPDPBUSD.BCST 312(DI), Z3, Z2
+	VPSRLD $14, Z4, Z3
+	VPSRLD $16, Z0, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 316(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 320(DI), Z5, Z2
+	VPSRLD $17, Z4, Z5
+	VPSRLD $24, Z0, Z0
+	VPTERNLOGD $0xec, Z27, Z0, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z0
+	VPADDD Z6, Z0, Z0
+	VPDPBUSD.BCST 324(DI), Z0, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z0
+	VPADDD Z6, Z0, Z6
+	VPDPBUSD.BCST 328(DI), Z6, Z2
+	VPSRLD $27, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z24, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z1, Z4, Z1
+	VBROADCASTSS 332(DI), Z4
+	VMULPS Z4, Z1, Z4
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z4, Z2, Z4
+	VADDPS Z4, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z4
+	VMULPS Z29, Z4, Z4
+	VMOVUPS 416(R9), Z2
+	VMOVUPS 736(R9), Z1
+	VPSLLD $16, Z1, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z28, Z6, Z0
+	VPSUBD Z6, Z0, Z6
+	VPSLLD $8, Z1, Z0
+	VANDPS Z26, Z2, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VBROADCASTSS 400(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 360(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 364(DI), Z5, Z3
+	VPSLLD $5, Z1, Z5
+	VPSRLD $8, Z2, Z0
+	VANDPS Z26, Z0, Z0
+	VPTERNLOGD $0xec, Z27, Z0, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z0
+	VPADDD Z6, Z0, Z0
+	VPDPBUSD.BCST 368(DI), Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z0
+	VPADDD Z6, Z0, Z0
+	VPDPBUSD.BCST 372(DI), Z0, Z3
+	VPSLLD $2, Z1, Z0
+	VPSRLD $16, Z2, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 376(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPDPBUSD.BCST 380(DI), Z5, Z3
+	VPSRLD $1, Z1, Z5
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z6, Z2, Z2
+	VPDPBUSD.BCST 384(DI), Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z6, Z2, Z6
+	VPDPBUSD.BCST 388(DI), Z6, Z3
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z4, Z1, Z1
+	VBROADCASTSS 392(DI), Z6
+	VMULPS Z6, Z1, Z6
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z6, Z3, Z6
+	VADDPS Z6, Z30, Z30
+	VMOVUPS 480(R9), Z6
+	VMOVUPS 736(R9), Z3
+	VPSRAD $31, Z3, Z1
+	VXORPS Z28, Z1, Z2
+	VPSUBD Z1, Z2, Z1
+	VPSRLD $8, Z3, Z2
+	VANDPS Z26, Z6, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VBROADCASTSS 460(DI), Z0
+	VPSLLD $4, Z0, Z0
+	VPDPBUSD.BCST 420(DI), Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPDPBUSD.BCST 424(DI), Z5, Z0
+	VPSRLD $11, Z3, Z5
+	VPSRLD $8, Z6, Z2
+	VANDPS Z26, Z2, Z2
+	VPTERNLOGD $0xec, Z27, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z1, Z2, Z2
+	VPDPBUSD.BCST 428(DI), Z2, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z1, Z2, Z2
+	VPDPBUSD.BCST 432(DI), Z2, Z0
+	VPSRLD $14, Z3, Z2
+	VPSRLD $16, Z6, Z5
+	VANDPS Z26, Z5, Z5
+	VPTERNLOGD $0xec, Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPDPBUSD.BCST 436(DI), Z5, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPDPBUSD.BCST 440(DI), Z5, Z0
+	VPSRLD $17, Z3, Z5
+	VPSRLD $24, Z6, Z6
+	VPTERNLOGD $0xec, Z27, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z1, Z6, Z6
+	VPDPBUSD.BCST 444(DI), Z6, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z1, Z6, Z1
+	VPDPBUSD.BCST 448(DI), Z1, Z0
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z4, Z3, Z4
+	VBROADCASTSS 452(DI), Z3
+	VMULPS Z3, Z4, Z3
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z3, Z0, Z3
+	VADDPS Z3, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $800, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 400 bytes.
+//
+// func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1728(SB), Y13
+	VMOVUPS consts<>+2176(SB), Y12
+	VMOVUPS consts<>+2560(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 544(R9), Y2
+	VPSLLD $16, Y2, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS Y12, Y3, Y4
+	VPSUBD Y3, Y4, Y3
+	VPSLLD $8, Y2, Y4
+	VANDPS consts<>+1792(SB), Y1, Y5
+	VPAND Y11, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VBROADCASTSS 0(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 4(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPADDW Y5, Y6, Y6
+	VPSLLD $5, Y2, Y5
+	VPSRLD $8, Y1, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND Y11, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VBROADCASTSS 8(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 12(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPADDW Y4, Y6, Y6
+	VPSLLD $2, Y2, Y4
+	VPSRLD $16, Y1, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND Y11, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VBROADCASTSS 16(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 40(DI), Y6
+	VPSLLD $4, Y6, Y6
+	VPADDD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 20(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPSRLD $1, Y2, Y4
+	VPSRLD $24, Y1, Y1
+	VPAND Y11, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPADDD Y3, Y1, Y1
+	VBROADCASTSS 24(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 28(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 32(DI), Y1
+	VMULPS Y1, Y2, Y1
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y5, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y1
+	PREFETCHT0 1088(R11)
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 544(R9), Y3
+	VPSRAD $31, Y3, Y5
+	VXORPS Y12, Y5, Y2
+	VPSUBD Y5, Y2, Y5
+	VPSRLD $8, Y3, Y2
+	VANDPS consts<>+1792(SB), Y1, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y5, Y6, Y6
+	VBROADCASTSS 60(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 64(DI), Y2
+	VPMADDUBSW Y2, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPSRLD $11, Y3, Y6
+	VPSRLD $8, Y1, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y5, Y2, Y2
+	VBROADCASTSS 68(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 72(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VPSRLD $14, Y3, Y2
+	VPSRLD $16, Y1, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y5, Y6, Y6
+	VBROADCASTSS 76(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPADDW Y4, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 100(DI), Y4
+	VPSLLD $4, Y4, Y4
+	VPADDD Y6, Y4, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 80(DI), Y2
+	VPMADDUBSW Y2, Y4, Y4
+	VPSRLD $17, Y3, Y2
+	VPSRLD $24, Y1, Y1
+	VPAND Y11, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y1
+	VPADDD Y5, Y1, Y1
+	VBROADCASTSS 84(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 88(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPADDW Y1, Y5, Y5
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VBROADCASTSS 92(DI), Y3
+	VMULPS Y3, Y0, Y3
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y6, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y3, Y5, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y3
+	VMULPS Y13, Y3, Y3
+	VMOVUPS 160(R9), Y5
+	VMOVUPS 608(R9), Y6
+	VPSLLD $16, Y6, Y0
+	VPSRAD $31, Y0, Y0
+	VXORPS Y12, Y0, Y1
+	VPSUBD Y0, Y1, Y0
+	VPSLLD $8, Y6, Y1
+	VANDPS consts<>+1792(SB), Y5, Y4
+	VPAND Y11, Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y4
+	VPADDD Y0, Y4, Y4
+	VBROADCASTSS 120(DI), Y2
+	VPMADDUBSW Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 124(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPADDW Y4, Y2, Y2
+	VPSLLD $5, Y6, Y4
+	VPSRLD $8, Y5, Y1
+	VANDPS consts<>+1792(SB), Y1, Y1
+	VPAND Y11, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPADDD Y0, Y1, Y1
+	VBROADCASTSS 128(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 132(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VPSLLD $2, Y6, Y1
+	VPSRLD $16, Y5, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND Y11, Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y4
+	VPADDD Y0, Y4, Y4
+	VBROADCASTSS 136(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 160(DI), Y2
+	VPSLLD $4, Y2, Y2
+	VPADDD Y4, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 140(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPSRLD $1, Y6, Y1
+	VPSRLD $24, Y5, Y5
+	VPAND Y11, Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPADDD Y0, Y5, Y5
+	VBROADCASTSS 144(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 148(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPADDW Y5, Y0, Y0
+	VPSRLD $11, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y3, Y6, Y6
+	VBROADCASTSS 152(DI), Y5
+	VMULPS Y5, Y6, Y5
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y4, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y5, Y0, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 224(R9), Y5
+	VMOVUPS 608(R9), Y0
+	VPSRAD $31, Y0, Y4
+	VXORPS Y12, Y4, Y6
+	VPSUBD Y4, Y6, Y4
+	VPSRLD $8, Y0, Y6
+	VANDPS consts<>+1792(SB), Y5, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y4, Y2, Y2
+	VBROADCASTSS 180(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y1
+	VPADDD Y4, Y1, Y1
+	VBROADCASTSS 184(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VPSRLD $11, Y0, Y2
+	VPSRLD $8, Y5, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y4, Y6, Y6
+	VBROADCASTSS 188(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPADDW Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VPADDD Y4, Y1, Y1
+	VBROADCASTSS 192(DI), Y2
+	VPMADDUBSW Y2, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VPSRLD $14, Y0, Y6
+	VPSRLD $16, Y5, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y4, Y2, Y2
+	VBROADCASTSS 196(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 220(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y2, Y1, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y1
+	VPADDD Y4, Y1, Y1
+	VBROADCASTSS 200(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VPSRLD $17, Y0, Y6
+	VPSRLD $24, Y5, Y5
+	VPAND Y11, Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPADDD Y4, Y5, Y5
+	VBROADCASTSS 204(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y1
+	VPADDD Y4, Y1, Y4
+	VBROADCASTSS 208(DI), Y1
+	VPMADDUBSW Y1, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y3, Y0, Y3
+	VBROADCASTSS 212(DI), Y0
+	VMULPS Y0, Y3, Y0
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VPADDD Y4, Y2, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $64, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -128(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 384(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y13, Y0, Y0
+	VMOVUPS 288(R9), Y4
+	VMOVUPS 672(R9), Y2
+	VPSLLD $16, Y2, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS Y12, Y3, Y5
+	VPSUBD Y3, Y5, Y3
+	VPSLLD $8, Y2, Y5
+	VANDPS consts<>+1792(SB), Y4, Y1
+	VPAND Y11, Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y1
+	VBROADCASTSS 240(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 244(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPADDW Y1, Y6, Y6
+	VPSLLD $5, Y2, Y1
+	VPSRLD $8, Y4, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND Y11, Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPADDD Y3, Y5, Y5
+	VBROADCASTSS 248(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 252(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y5, Y6, Y6
+	VPSLLD $2, Y2, Y5
+	VPSRLD $16, Y4, Y1
+	VANDPS consts<>+1792(SB), Y1, Y1
+	VPAND Y11, Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y1
+	VBROADCASTSS 256(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 280(DI), Y6
+	VPSLLD $4, Y6, Y6
+	VPADDD Y1, Y6, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y3, Y6, Y6
+	VBROADCASTSS 260(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPSRLD $1, Y2, Y5
+	VPSRLD $24, Y4, Y4
+	VPAND Y11, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VBROADCASTSS 264(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y3, Y6, Y3
+	VBROADCASTSS 268(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 272(DI), Y4
+	VMULPS Y4, Y2, Y4
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VPADDD Y3, Y1, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y4, Y3, Y4
+	PREFETCHT0 1088(R11)
+	VADDPS Y4, Y14, Y14
+	VMOVUPS 352(R9), Y4
+	VMOVUPS 672(R9), Y3
+	VPSRAD $31, Y3, Y1
+	VXORPS Y12, Y1, Y2
+	VPSUBD Y1, Y2, Y1
+	VPSRLD $8, Y3, Y2
+	VANDPS consts<>+1792(SB), Y4, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y1, Y6, Y6
+	VBROADCASTSS 300(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VPADDD Y1, Y5, Y5
+	VBROADCASTSS 304(DI), Y2
+	VPMADDUBSW Y2, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPSRLD $11, Y3, Y6
+	VPSRLD $8, Y4, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y1, Y2, Y2
+	VBROADCASTSS 308(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y1, Y5, Y5
+	VBROADCASTSS 312(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPADDW Y2, Y5, Y5
+	VPSRLD $14, Y3, Y2
+	VPSRLD $16, Y4, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y1, Y6, Y6
+	VBROADCASTSS 316(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPADDW Y5, Y6, Y6
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 340(DI), Y5
+	VPSLLD $4, Y5, Y5
+	VPADDD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VPADDD Y1, Y5, Y5
+	VBROADCASTSS 320(DI), Y2
+	VPMADDUBSW Y2, Y5, Y5
+	VPSRLD $17, Y3, Y2
+	VPSRLD $24, Y4, Y4
+	VPAND Y11, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VPADDD Y1, Y4, Y4
+	VBROADCASTSS 324(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VPADDD Y1, Y5, Y1
+	VBROADCASTSS 328(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPADDW Y4, Y1, Y1
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VBROADCASTSS 332(DI), Y3
+	VMULPS Y3, Y0, Y3
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VPADDD Y1, Y6, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y3, Y1, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 640(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y3
+	VMULPS Y13, Y3, Y3
+	VMOVUPS 416(R9), Y1
+	VMOVUPS 736(R9), Y6
+	VPSLLD $16, Y6, Y0
+	VPSRAD $31, Y0, Y0
+	VXORPS Y12, Y0, Y4
+	VPSUBD Y0, Y4, Y0
+	VPSLLD $8, Y6, Y4
+	VANDPS consts<>+1792(SB), Y1, Y5
+	VPAND Y11, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y0, Y5, Y5
+	VBROADCASTSS 360(DI), Y2
+	VPMADDUBSW Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 364(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y5, Y2, Y2
+	VPSLLD $5, Y6, Y5
+	VPSRLD $8, Y1, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND Y11, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y0, Y4, Y4
+	VBROADCASTSS 368(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 372(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPADDW Y4, Y2, Y2
+	VPSLLD $2, Y6, Y4
+	VPSRLD $16, Y1, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND Y11, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y0, Y5, Y5
+	VBROADCASTSS 376(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y2, Y5, Y5
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VBROADCASTSS 400(DI), Y2
+	VPSLLD $4, Y2, Y2
+	VPADDD Y5, Y2, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y0, Y2, Y2
+	VBROADCASTSS 380(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPSRLD $1, Y6, Y4
+	VPSRLD $24, Y1, Y1
+	VPAND Y11, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPADDD Y0, Y1, Y1
+	VBROADCASTSS 384(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y0, Y2, Y0
+	VBROADCASTSS 388(DI), Y2
+	VPMADDUBSW Y2, Y0, Y0
+	VPADDW Y1, Y0, Y0
+	VPSRLD $11, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y3, Y6, Y6
+	VBROADCASTSS 392(DI), Y1
+	VMULPS Y1, Y6, Y1
+	VPMADDWD consts<>+64(SB), Y0, Y0
+	VPADDD Y0, Y5, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	PREFETCHT0 1088(R11)
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 480(R9), Y1
+	VMOVUPS 736(R9), Y0
+	VPSRAD $31, Y0, Y5
+	VXORPS Y12, Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPSRLD $8, Y0, Y6
+	VANDPS consts<>+1792(SB), Y1, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y5, Y2, Y2
+	VBROADCASTSS 420(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 424(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPADDW Y2, Y4, Y4
+	VPSRLD $11, Y0, Y2
+	VPSRLD $8, Y1, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND Y11, Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPADDD Y5, Y6, Y6
+	VBROADCASTSS 428(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPADDW Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 432(DI), Y2
+	VPMADDUBSW Y2, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPSRLD $14, Y0, Y6
+	VPSRLD $16, Y1, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND Y11, Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y5, Y2, Y2
+	VBROADCASTSS 436(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y4, Y2, Y2
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 460(DI), Y4
+	VPSLLD $4, Y4, Y4
+	VPADDD Y2, Y4, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VBROADCASTSS 440(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPSRLD $17, Y0, Y6
+	VPSRLD $24, Y1, Y1
+	VPAND Y11, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y1
+	VPADDD Y5, Y1, Y1
+	VBROADCASTSS 444(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y5
+	VBROADCASTSS 448(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPADDW Y1, Y5, Y5
+	VPSRLD $27, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y3, Y0, Y3
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y3, Y0
+	VPMADDWD consts<>+64(SB), Y5, Y5
+	VPADDD Y5, Y2, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $800, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 896 bytes.
+//
+// func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+768(SB), Z29
+	VMOVUPS consts<>+448(SB), Z28
+	VMOVUPS consts<>+2688(SB), Z27
+	VMOVUPS consts<>+2752(SB), Z26
+	VMOVUPS consts<>+1728(SB), Z25
+	VMOVUPS consts<>+2560(SB), Z24
+	VMOVUPS consts<>+1792(SB), Z23
+	VMOVUPS consts<>+2176(SB), Z22
+	VMOVUPS consts<>+2624(SB), Z21
+	VMOVUPS consts<>+2112(SB), Z20
+	MOVQ points+48(FP), R13
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 768(R9), Z0
+	VMOVUPS 832(R9), Z1
+	VPSRLD $24, Z0, Z2
+	VPSRLD $12, Z0, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z2
+	VPSRLD $4, Z1, Z3
+	VPTERNLOGD $0xec, Z27, Z2, Z3
+	VPSRLD $16, Z1, Z1
+	VPTERNLOGD $0xec, Z26, Z3, Z1
+	VPMOVDW Z1, Y1
+	VCVTPH2PS Y1, Z1
+	VMULPS Z25, Z1, Z1
+	VMOVUPS 0(R9), Z3
+	VMOVUPS 512(R9), Z2
+	VPSLLD $8, Z2, Z4
+	VANDPS Z23, Z3, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z4
+	VPSLLD $28, Z2, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z22, Z5, Z6
+	VPSUBD Z5, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z6
+	VBROADCASTSS 44(DI), Z7
+	VPSLLD $4, Z7, Z7
+	VPDPBUSD.BCST 0(DI), Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z5
+	VPDPBUSD.BCST 4(DI), Z5, Z7
+	VPSLLD $4, Z2, Z5
+	VPSRLD $8, Z3, Z6
+	VANDPS Z23, Z6, Z6
+	VPTERNLOGD $0xec, Z24, Z6, Z5
+	VPSLLD $24, Z2, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z22, Z2, Z6
+	VPSUBD Z2, Z6, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z2, Z6, Z6
+	VPDPBUSD.BCST 8(DI), Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z2, Z6, Z2
+	VPDPBUSD.BCST 12(DI), Z2, Z7
+	VPSLLD $1, Z0, Z2
+	VPTERNLOGD $0xec, Z21, Z20, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z2
+	VBROADCASTSS 32(DI), Z6
+	VMULPS Z6, Z2, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z6
+	VADDPS Z6, Z30, Z30
+	VMOVUPS 512(R9), Z6
+	VPSRLD $16, Z3, Z7
+	VANDPS Z23, Z7, Z7
+	VMOVUPS Z6, Z2
+	VPTERNLOGD $0xec, Z24, Z7, Z2
+	VPSLLD $20, Z6, Z7
+	VPSRAD $31, Z7, Z7
+	VXORPS Z22, Z7, Z5
+	VPSUBD Z7, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z7, Z5, Z5
+	VBROADCASTSS 48(DI), Z4
+	VPSLLD $4, Z4, Z4
+	VPDPBUSD.BCST 16(DI), Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z7, Z5, Z7
+	VPDPBUSD.BCST 20(DI), Z7, Z4
+	VPSRLD $4, Z6, Z7
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z7
+	VPSLLD $16, Z6, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z22, Z6, Z3
+	VPSUBD Z6, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z3
+	VPADDD Z6, Z3, Z3
+	VPDPBUSD.BCST 24(DI), Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z3
+	VPADDD Z6, Z3, Z6
+	VPDPBUSD.BCST 28(DI), Z6, Z4
+	VPSRLD $2, Z0, Z6
+	VPTERNLOGD $0xec, Z21, Z20, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z1, Z6, Z6
+	VBROADCASTSS 32(DI), Z3
+	VMULPS Z3, Z6, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z3, Z4, Z3
+	VADDPS Z3, Z30, Z30
+	VMOVUPS 64(R9), Z3
+	VMOVUPS 512(R9), Z4
+	VPSRLD $8, Z4, Z6
+	VANDPS Z23, Z3, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z6
+	VPSLLD $12, Z4, Z7
+	VPSRAD $31, Z7, Z7
+	VXORPS Z22, Z7, Z5
+	VPSUBD Z7, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPADDD Z7, Z5, Z5
+	VBROADCASTSS 104(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 60(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPADDD Z7, Z5, Z7
+	VPDPBUSD.BCST 64(DI), Z7, Z2
+	VPSRLD $12, Z4, Z7
+	VPSRLD $8, Z3, Z5
+	VANDPS Z23, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z7
+	VPSLLD $8, Z4, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z5
+	VPSUBD Z4, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z5
+	VPADDD Z4, Z5, Z5
+	VPDPBUSD.BCST 68(DI), Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 72(DI), Z4, Z2
+	VPSRLD $5, Z0, Z4
+	VPTERNLOGD $0xec, Z21, Z20, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z1, Z4, Z4
+	VBROADCASTSS 92(DI), Z5
+	VMULPS Z5, Z4, Z5
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z5, Z2, Z5
+	VADDPS Z5, Z30, Z30
+	VMOVUPS 512(R9), Z5
+	VPSRLD $16, Z5, Z2
+	VPSRLD $16, Z3, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z2
+	VPSLLD $4, Z5, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z7
+	VPSUBD Z4, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z7
+	VPADDD Z4, Z7, Z7
+	VBROADCASTSS 108(DI), Z6
+	VPSLLD $4, Z6, Z6
+	VPDPBUSD.BCST 76(DI), Z7, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z7
+	VPADDD Z4, Z7, Z4
+	VPDPBUSD.BCST 80(DI), Z4, Z6
+	VPSRLD $20, Z5, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z4
+	VPSRAD $31, Z5, Z5
+	VXORPS Z22, Z5, Z3
+	VPSUBD Z5, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z3
+	VPADDD Z5, Z3, Z3
+	VPDPBUSD.BCST 84(DI), Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPADDD Z5, Z3, Z5
+	VPDPBUSD.BCST 88(DI), Z5, Z6
+	VPSRLD $8, Z0, Z0
+	VPTERNLOGD $0xec, Z21, Z20, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z0, Z1
+	VBROADCASTSS 92(DI), Z0
+	VMULPS Z0, Z1, Z0
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 768(R9), Z0
+	VMOVUPS 832(R9), Z6
+	VPSRLD $24, Z0, Z1
+	VPSRLD $12, Z0, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z1
+	VPSRLD $4, Z6, Z5
+	VPTERNLOGD $0xec, Z27, Z1, Z5
+	VPSRLD $16, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z5, Z6
+	VPMOVDW Z6, Y6
+	VCVTPH2PS Y6, Z6
+	VMULPS Z25, Z6, Z6
+	VMOVUPS 128(R9), Z5
+	VMOVUPS 576(R9), Z1
+	VPSLLD $8, Z1, Z3
+	VANDPS Z23, Z5, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z3
+	VPSLLD $28, Z1, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z7
+	VPSUBD Z4, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPADDD Z4, Z7, Z7
+	VBROADCASTSS 164(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 120(DI), Z7, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPADDD Z4, Z7, Z4
+	VPDPBUSD.BCST 124(DI), Z4, Z2
+	VPSLLD $4, Z1, Z4
+	VPSRLD $8, Z5, Z7
+	VANDPS Z23, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z4
+	VPSLLD $24, Z1, Z1
+	VPSRAD $31, Z1, Z1
+	VXORPS Z22, Z1, Z7
+	VPSUBD Z1, Z7, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z7
+	VPADDD Z1, Z7, Z7
+	VPDPBUSD.BCST 128(DI), Z7, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPADDD Z1, Z7, Z1
+	VPDPBUSD.BCST 132(DI), Z1, Z2
+	VPSRLD $15, Z0, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z6, Z1, Z1
+	VBROADCASTSS 152(DI), Z7
+	VMULPS Z7, Z1, Z7
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z7, Z2, Z7
+	VADDPS Z7, Z30, Z30
+	VMOVUPS 576(R9), Z7
+	VPSRLD $16, Z5, Z2
+	VANDPS Z23, Z2, Z2
+	VMOVUPS Z7, Z1
+	VPTERNLOGD $0xec, Z24, Z2, Z1
+	VPSLLD $20, Z7, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z22, Z2, Z4
+	VPSUBD Z2, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VBROADCASTSS 168(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 136(DI), Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 140(DI), Z2, Z3
+	VPSRLD $4, Z7, Z2
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z2
+	VPSLLD $16, Z7, Z7
+	VPSRAD $31, Z7, Z7
+	VXORPS Z22, Z7, Z5
+	VPSUBD Z7, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPADDD Z7, Z5, Z5
+	VPDPBUSD.BCST 144(DI), Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPADDD Z7, Z5, Z7
+	VPDPBUSD.BCST 148(DI), Z7, Z3
+	VPSRLD $18, Z0, Z7
+	VPTERNLOGD $0xec, Z21, Z20, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z7
+	VBROADCASTSS 152(DI), Z5
+	VMULPS Z5, Z7, Z5
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z5, Z3, Z5
+	VADDPS Z5, Z30, Z30
+	VMOVUPS 192(R9), Z5
+	VMOVUPS 576(R9), Z3
+	VPSRLD $8, Z3, Z7
+	VANDPS Z23, Z5, Z2
+	VPTERNLOGD $0xec, Z24, Z2, Z7
+	VPSLLD $12, Z3, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z22, Z2, Z4
+	VPSUBD Z2, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VBROADCASTSS 224(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 180(DI), Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z4
+	VPADDD Z2, Z4, Z2
+	VPDPBUSD.BCST 184(DI), Z2, Z1
+	VPSRLD $12, Z3, Z2
+	VPSRLD $8, Z5, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z2
+	VPSLLD $8, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z4
+	VPSUBD Z3, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPDPBUSD.BCST 188(DI), Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z4
+	VPADDD Z3, Z4, Z3
+	VPDPBUSD.BCST 192(DI), Z3, Z1
+	VPSRLD $21, Z0, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z6, Z3, Z3
+	VBROADCASTSS 212(DI), Z4
+	VMULPS Z4, Z3, Z4
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z4, Z1, Z4
+	VADDPS Z4, Z30, Z30
+	VMOVUPS 576(R9), Z4
+	VPSRLD $16, Z4, Z1
+	VPSRLD $16, Z5, Z3
+	VANDPS Z23, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z1
+	VPSLLD $4, Z4, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VBROADCASTSS 228(DI), Z7
+	VPSLLD $4, Z7, Z7
+	VPDPBUSD.BCST 196(DI), Z2, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 200(DI), Z3, Z7
+	VPSRLD $20, Z4, Z3
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z5, Z3
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z5
+	VPSUBD Z4, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPADDD Z4, Z5, Z5
+	VPDPBUSD.BCST 204(DI), Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPADDD Z4, Z5, Z4
+	VPDPBUSD.BCST 208(DI), Z4, Z7
+	VPSRLD $24, Z0, Z0
+	VPTERNLOGD $0xec, Z21, Z20, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z6, Z0, Z6
+	VBROADCASTSS 212(DI), Z0
+	VMULPS Z0, Z6, Z0
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 768(R9), Z0
+	VMOVUPS 832(R9), Z7
+	VPSRLD $24, Z0, Z6
+	VPSRLD $12, Z0, Z0
+	VANDPS Z28, Z0, Z0
+	VPTERNLOGD $0xec, Z29, Z0, Z6
+	VPSRLD $4, Z7, Z0
+	VPTERNLOGD $0xec, Z27, Z6, Z0
+	VPSRLD $16, Z7, Z6
+	VPTERNLOGD $0xec, Z26, Z0, Z6
+	VPMOVDW Z6, Y6
+	VCVTPH2PS Y6, Z6
+	VMULPS Z25, Z6, Z6
+	VMOVUPS 256(R9), Z0
+	VMOVUPS 640(R9), Z4
+	VPSLLD $8, Z4, Z5
+	VANDPS Z23, Z0, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z5
+	VPSLLD $28, Z4, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VBROADCASTSS 284(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 240(DI), Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 244(DI), Z3, Z1
+	VPSLLD $4, Z4, Z3
+	VPSRLD $8, Z0, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z3
+	VPSLLD $24, Z4, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z0
+	VPSUBD Z4, Z0, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z0
+	VPADDD Z4, Z0, Z0
+	VPDPBUSD.BCST 248(DI), Z0, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z0
+	VPADDD Z4, Z0, Z4
+	VPDPBUSD.BCST 252(DI), Z4, Z1
+	VPSLLD $1, Z7, Z4
+	VPTERNLOGD $0xec, Z21, Z20, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z6, Z4, Z4
+	VBROADCASTSS 272(DI), Z0
+	VMULPS Z0, Z4, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS 256(R9), Z0
+	VMOVUPS 640(R9), Z1
+	VPSRLD $16, Z0, Z4
+	VANDPS Z23, Z4, Z4
+	VMOVUPS Z1, Z3
+	VPTERNLOGD $0xec, Z24, Z4, Z3
+	VPSLLD $20, Z1, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z2
+	VPSUBD Z4, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z2
+	VPADDD Z4, Z2, Z2
+	VBROADCASTSS 288(DI), Z5
+	VPSLLD $4, Z5, Z5
+	VPDPBUSD.BCST 256(DI), Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 260(DI), Z4, Z5
+	VPSRLD $4, Z1, Z4
+	VPSRLD $24, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z4
+	VPSLLD $16, Z1, Z1
+	VPSRAD $31, Z1, Z1
+	VXORPS Z22, Z1, Z0
+	VPSUBD Z1, Z0, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z0
+	VPADDD Z1, Z0, Z0
+	VPDPBUSD.BCST 264(DI), Z0, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z0
+	VPADDD Z1, Z0, Z1
+	VPDPBUSD.BCST 268(DI), Z1, Z5
+	VPSRLD $2, Z7, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z6, Z1, Z1
+	VBROADCASTSS 272(DI), Z0
+	VMULPS Z0, Z1, Z0
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS 320(R9), Z0
+	VMOVUPS 640(R9), Z5
+	VPSRLD $8, Z5, Z1
+	VANDPS Z23, Z0, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z1
+	VPSLLD $12, Z5, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z2
+	VPSUBD Z4, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z2
+	VPADDD Z4, Z2, Z2
+	VBROADCASTSS 344(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 300(DI), Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 304(DI), Z4, Z3
+	VPSRLD $12, Z5, Z4
+	VPSRLD $8, Z0, Z0
+	VANDPS Z23, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z4
+	VPSLLD $8, Z5, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z22, Z5, Z0
+	VPSUBD Z5, Z0, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z0
+	VPADDD Z5, Z0, Z0
+	VPDPBUSD.BCST 308(DI), Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z0
+	VPADDD Z5, Z0, Z5
+	VPDPBUSD.BCST 312(DI), Z5, Z3
+	VPSRLD $5, Z7, Z5
+	VPTERNLOGD $0xec, Z21, Z20, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z6, Z5, Z5
+	VBROADCASTSS 332(DI), Z0
+	VMULPS Z0, Z5, Z0
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS 320(R9), Z0
+	VMOVUPS 640(R9), Z3
+	VPSRLD $16, Z3, Z5
+	VPSRLD $16, Z0, Z4
+	VANDPS Z23, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z5
+	VPSLLD $4, Z3, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z2
+	VPSUBD Z4, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z4, Z2, Z2
+	VBROADCASTSS 348(DI), Z1
+	VPSLLD $4, Z1, Z1
+	VPDPBUSD.BCST 316(DI), Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 320(DI), Z4, Z1
+	VPSRLD $20, Z3, Z4
+	VPSRLD $24, Z0, Z0
+	VPTERNLOGD $0xec, Z24, Z0, Z4
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z0
+	VPSUBD Z3, Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z0
+	VPADDD Z3, Z0, Z0
+	VPDPBUSD.BCST 324(DI), Z0, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z0
+	VPADDD Z3, Z0, Z3
+	VPDPBUSD.BCST 328(DI), Z3, Z1
+	VPSRLD $8, Z7, Z7
+	VPTERNLOGD $0xec, Z21, Z20, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z6, Z7, Z6
+	VBROADCASTSS 332(DI), Z7
+	VMULPS Z7, Z6, Z7
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z7, Z1, Z7
+	VADDPS Z7, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 768(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 768(R9), Z7
+	VMOVUPS 832(R9), Z1
+	VPSRLD $24, Z7, Z6
+	VPSRLD $12, Z7, Z7
+	VANDPS Z28, Z7, Z7
+	VPTERNLOGD $0xec, Z29, Z7, Z6
+	VPSRLD $4, Z1, Z7
+	VPTERNLOGD $0xec, Z27, Z6, Z7
+	VPSRLD $16, Z1, Z6
+	VPTERNLOGD $0xec, Z26, Z7, Z6
+	VPMOVDW Z6, Y6
+	VCVTPH2PS Y6, Z6
+	VMULPS Z25, Z6, Z6
+	VMOVUPS 384(R9), Z7
+	VMOVUPS 704(R9), Z3
+	VPSLLD $8, Z3, Z0
+	VANDPS Z23, Z7, Z4
+	VPTERNLOGD $0xec, Z24, Z4, Z0
+	VPSLLD $28, Z3, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z2
+	VPSUBD Z4, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z2
+	VPADDD Z4, Z2, Z2
+	VBROADCASTSS 404(DI), Z5
+	VPSLLD $4, Z5, Z5
+	VPDPBUSD.BCST 360(DI), Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z2
+	VPADDD Z4, Z2, Z4
+	VPDPBUSD.BCST 364(DI), Z4, Z5
+	VPSLLD $4, Z3, Z4
+	VPSRLD $8, Z7, Z7
+	VANDPS Z23, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z4
+	VPSLLD $24, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z7
+	VPSUBD Z3, Z7, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z7
+	VPADDD Z3, Z7, Z7
+	VPDPBUSD.BCST 368(DI), Z7, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPADDD Z3, Z7, Z3
+	VPDPBUSD.BCST 372(DI), Z3, Z5
+	VPSRLD $15, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z6, Z3, Z3
+	VBROADCASTSS 392(DI), Z7
+	VMULPS Z7, Z3, Z7
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z7, Z5, Z7
+	VADDPS Z7, Z30, Z30
+	VMOVUPS 384(R9), Z7
+	VMOVUPS 704(R9), Z5
+	VPSRLD $16, Z7, Z3
+	VANDPS Z23, Z3, Z3
+	VMOVUPS Z5, Z4
+	VPTERNLOGD $0xec, Z24, Z3, Z4
+	VPSLLD $20, Z5, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VBROADCASTSS 408(DI), Z0
+	VPSLLD $4, Z0, Z0
+	VPDPBUSD.BCST 376(DI), Z2, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 380(DI), Z3, Z0
+	VPSRLD $4, Z5, Z3
+	VPSRLD $24, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z3
+	VPSLLD $16, Z5, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z22, Z5, Z7
+	VPSUBD Z5, Z7, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPADDD Z5, Z7, Z7
+	VPDPBUSD.BCST 384(DI), Z7, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPADDD Z5, Z7, Z5
+	VPDPBUSD.BCST 388(DI), Z5, Z0
+	VPSRLD $18, Z1, Z5
+	VPTERNLOGD $0xec, Z21, Z20, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z6, Z5, Z5
+	VBROADCASTSS 392(DI), Z7
+	VMULPS Z7, Z5, Z7
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z7, Z0, Z7
+	VADDPS Z7, Z30, Z30
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 704(R9), Z0
+	VPSRLD $8, Z0, Z5
+	VANDPS Z23, Z7, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z5
+	VPSLLD $12, Z0, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VBROADCASTSS 464(DI), Z4
+	VPSLLD $4, Z4, Z4
+	VPDPBUSD.BCST 420(DI), Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 424(DI), Z3, Z4
+	VPSRLD $12, Z0, Z3
+	VPSRLD $8, Z7, Z7
+	VANDPS Z23, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z3
+	VPSLLD $8, Z0, Z0
+	VPSRAD $31, Z0, Z0
+	VXORPS Z22, Z0, Z7
+	VPSUBD Z0, Z7, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPADDD Z0, Z7, Z7
+	VPDPBUSD.BCST 428(DI), Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPADDD Z0, Z7, Z0
+	VPDPBUSD.BCST 432(DI), Z0, Z4
+	VPSRLD $21, Z1, Z0
+	VPTERNLOGD $0xec, Z21, Z20, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z6, Z0, Z0
+	VBROADCASTSS 452(DI), Z7
+	VMULPS Z7, Z0, Z7
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z7, Z4, Z7
+	VADDPS Z7, Z30, Z30
+	VMOVUPS 448(R9), Z7
+	VMOVUPS 704(R9), Z4
+	VPSRLD $16, Z4, Z0
+	VPSRLD $16, Z7, Z3
+	VANDPS Z23, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z3, Z0
+	VPSLLD $4, Z4, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z22, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z0*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VBROADCASTSS 468(DI), Z5
+	VPSLLD $4, Z5, Z5
+	VPDPBUSD.BCST 436(DI), Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z0*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPDPBUSD.BCST 440(DI), Z3, Z5
+	VPSRLD $20, Z4, Z3
+	VPSRLD $24, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z7, Z3
+	VPSRAD $31, Z4, Z4
+	VXORPS Z22, Z4, Z7
+	VPSUBD Z4, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPADDD Z4, Z7, Z7
+	VPDPBUSD.BCST 444(DI), Z7, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPADDD Z4, Z7, Z4
+	VPDPBUSD.BCST 448(DI), Z4, Z5
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z6, Z1, Z6
+	VBROADCASTSS 452(DI), Z1
+	VMULPS Z1, Z6, Z1
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z1, Z5, Z1
+	VADDPS Z1, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $64, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $896, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 448 bytes.
+//
+// func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+768(SB), Y13
+	VMOVUPS consts<>+448(SB), Y12
+	VMOVUPS consts<>+2688(SB), Y11
+	MOVQ points+48(FP), R14
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 768(R9), Y0
+	VMOVUPS 832(R9), Y1
+	VPSRLD $24, Y0, Y2
+	VPSRLD $12, Y0, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPSRLD $4, Y1, Y3
+	VPAND Y11, Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $16, Y1, Y1
+	VPAND consts<>+2752(SB), Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPSLLD $16, Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VPACKUSDW Y1, Y1, Y1
+	VPERMQ $0x08, Y1, Y1
+	VCVTPH2PS X1, Y1
+	VMULPS consts<>+1728(SB), Y1, Y1
+	VMOVUPS 0(R9), Y3
+	VMOVUPS 512(R9), Y2
+	VPSLLD $8, Y2, Y4
+	VANDPS consts<>+1792(SB), Y3, Y5
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $28, Y2, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VBROADCASTSS 0(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPADDD Y5, Y7, Y5
+	VBROADCASTSS 4(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPSLLD $4, Y2, Y6
+	VPSRLD $8, Y3, Y3
+	VANDPS consts<>+1792(SB), Y3, Y3
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPSLLD $24, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPADDD Y2, Y3, Y3
+	VBROADCASTSS 8(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPADDW Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y2, Y5, Y2
+	VBROADCASTSS 12(DI), Y5
+	VPMADDUBSW Y5, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSLLD $1, Y0, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y3
+	VBROADCASTSS 32(DI), Y5
+	VMULPS Y5, Y3, Y5
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 44(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y2, Y3, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y5, Y2, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 0(R9), Y5
+	VMOVUPS 512(R9), Y2
+	VPSRLD $16, Y5, Y3
+	VANDPS consts<>+1792(SB), Y3, Y3
+	VPAND consts<>+2560(SB), Y2, Y6
+	VPOR Y3, Y6, Y6
+	VPSLLD $20, Y2, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y7
+	VPSUBD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VPADDD Y3, Y7, Y7
+	VBROADCASTSS 16(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 20(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y7, Y3, Y3
+	VPSRLD $4, Y2, Y7
+	VPSRLD $24, Y5, Y5
+	VPAND consts<>+2560(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPSLLD $16, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y5
+	VPSUBD Y2, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y5
+	VPADDD Y2, Y5, Y5
+	VBROADCASTSS 24(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPADDW Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y3
+	VPADDD Y2, Y3, Y2
+	VBROADCASTSS 28(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPADDW Y5, Y2, Y2
+	VPSRLD $2, Y0, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VBROADCASTSS 32(DI), Y3
+	VMULPS Y3, Y5, Y3
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 48(DI), Y5
+	VPSLLD $4, Y5, Y5
+	VPADDD Y2, Y5, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y2, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 64(R9), Y3
+	VMOVUPS 512(R9), Y2
+	VPSRLD $8, Y2, Y5
+	VANDPS consts<>+1792(SB), Y3, Y7
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSLLD $12, Y2, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y4
+	VPSUBD Y7, Y4, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y7, Y4, Y4
+	VBROADCASTSS 60(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 64(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VPSRLD $12, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS consts<>+1792(SB), Y3, Y3
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSLLD $8, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y3
+	VBROADCASTSS 68(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y7, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPADDD Y2, Y7, Y2
+	VBROADCASTSS 72(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $5, Y0, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y3
+	VBROADCASTSS 92(DI), Y7
+	VMULPS Y7, Y3, Y7
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 104(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y2, Y3, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y7, Y2, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 64(R9), Y7
+	VMOVUPS 512(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VPSRLD $16, Y7, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPSLLD $4, Y2, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y6
+	VPSUBD Y4, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y6
+	VPADDD Y4, Y6, Y6
+	VBROADCASTSS 76(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 80(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPSRLD $20, Y2, Y6
+	VPSRLD $24, Y7, Y7
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y7
+	VPSUBD Y2, Y7, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VPADDD Y2, Y7, Y7
+	VBROADCASTSS 84(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y2, Y4, Y2
+	VBROADCASTSS 88(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y7, Y2, Y2
+	VPSRLD $8, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VBROADCASTSS 92(DI), Y0
+	VMULPS Y0, Y1, Y0
+	VPMADDWD consts<>+64(SB), Y2, Y2
+	VBROADCASTSS 108(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y2, Y1, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 256(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 768(R9), Y0
+	VMOVUPS 832(R9), Y2
+	VPSRLD $24, Y0, Y1
+	VPSRLD $12, Y0, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPSRLD $4, Y2, Y7
+	VPAND Y11, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPSRLD $16, Y2, Y2
+	VPAND consts<>+2752(SB), Y2, Y2
+	VPOR Y7, Y2, Y2
+	VPSLLD $16, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ $0x08, Y2, Y2
+	VCVTPH2PS X2, Y2
+	VMULPS consts<>+1728(SB), Y2, Y2
+	VMOVUPS 128(R9), Y7
+	VMOVUPS 576(R9), Y1
+	VPSLLD $8, Y1, Y4
+	VANDPS consts<>+1792(SB), Y7, Y6
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSLLD $28, Y1, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y5
+	VPSUBD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y5
+	VBROADCASTSS 120(DI), Y3
+	VPMADDUBSW Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y6, Y3, Y6
+	VBROADCASTSS 124(DI), Y3
+	VPMADDUBSW Y3, Y6, Y6
+	VPADDW Y5, Y6, Y6
+	VPSLLD $4, Y1, Y5
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+1792(SB), Y7, Y7
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSLLD $24, Y1, Y1
+	VPSRAD $31, Y1, Y1
+	VXORPS consts<>+2176(SB), Y1, Y7
+	VPSUBD Y1, Y7, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y7
+	VPADDD Y1, Y7, Y7
+	VBROADCASTSS 128(DI), Y3
+	VPMADDUBSW Y3, Y7, Y7
+	VPADDW Y6, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y1, Y6, Y1
+	VBROADCASTSS 132(DI), Y6
+	VPMADDUBSW Y6, Y1, Y1
+	VPADDW Y7, Y1, Y1
+	VPSRLD $15, Y0, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y2, Y7, Y7
+	VBROADCASTSS 152(DI), Y6
+	VMULPS Y6, Y7, Y6
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 164(DI), Y7
+	VPSLLD $4, Y7, Y7
+	VPADDD Y1, Y7, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y6, Y1, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS 128(R9), Y6
+	VMOVUPS 576(R9), Y1
+	VPSRLD $16, Y6, Y7
+	VANDPS consts<>+1792(SB), Y7, Y7
+	VPAND consts<>+2560(SB), Y1, Y5
+	VPOR Y7, Y5, Y5
+	VPSLLD $20, Y1, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y3
+	VPSUBD Y7, Y3, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y7, Y3, Y3
+	VBROADCASTSS 136(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 140(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPADDW Y3, Y7, Y7
+	VPSRLD $4, Y1, Y3
+	VPSRLD $24, Y6, Y6
+	VPAND consts<>+2560(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSLLD $16, Y1, Y1
+	VPSRAD $31, Y1, Y1
+	VXORPS consts<>+2176(SB), Y1, Y6
+	VPSUBD Y1, Y6, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y6
+	VPADDD Y1, Y6, Y6
+	VBROADCASTSS 144(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPADDW Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VPADDD Y1, Y7, Y1
+	VBROADCASTSS 148(DI), Y7
+	VPMADDUBSW Y7, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VPSRLD $18, Y0, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y6
+	VBROADCASTSS 152(DI), Y7
+	VMULPS Y7, Y6, Y7
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 168(DI), Y6
+	VPSLLD $4, Y6, Y6
+	VPADDD Y1, Y6, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y7, Y1, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 192(R9), Y7
+	VMOVUPS 576(R9), Y1
+	VPSRLD $8, Y1, Y6
+	VANDPS consts<>+1792(SB), Y7, Y3
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPSLLD $12, Y1, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y4
+	VPSUBD Y3, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y3, Y4, Y4
+	VBROADCASTSS 180(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 184(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VPSRLD $12, Y1, Y4
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+1792(SB), Y7, Y7
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPSLLD $8, Y1, Y1
+	VPSRAD $31, Y1, Y1
+	VXORPS consts<>+2176(SB), Y1, Y7
+	VPSUBD Y1, Y7, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y7
+	VPADDD Y1, Y7, Y7
+	VBROADCASTSS 188(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPADDW Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y1, Y3, Y1
+	VBROADCASTSS 192(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPADDW Y7, Y1, Y1
+	VPSRLD $21, Y0, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y2, Y7, Y7
+	VBROADCASTSS 212(DI), Y3
+	VMULPS Y3, Y7, Y3
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 224(DI), Y7
+	VPSLLD $4, Y7, Y7
+	VPADDD Y1, Y7, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y3, Y1, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS 192(R9), Y3
+	VMOVUPS 576(R9), Y1
+	VPSRLD $16, Y1, Y7
+	VPSRLD $16, Y3, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPSLLD $4, Y1, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y5
+	VPSUBD Y4, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y5
+	VPADDD Y4, Y5, Y5
+	VBROADCASTSS 196(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 200(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VPSRLD $20, Y1, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPSRAD $31, Y1, Y1
+	VXORPS consts<>+2176(SB), Y1, Y3
+	VPSUBD Y1, Y3, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y1, Y3, Y3
+	VBROADCASTSS 204(DI), Y6
+	VPMADDUBSW Y6, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 208(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $24, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y2
+	VBROADCASTSS 212(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VPMADDWD consts<>+64(SB), Y1, Y1
+	VBROADCASTSS 228(DI), Y2
+	VPSLLD $4, Y2, Y2
+	VPADDD Y1, Y2, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 768(R9), Y0
+	VMOVUPS 832(R9), Y1
+	VPSRLD $24, Y0, Y2
+	VPSRLD $12, Y0, Y0
+	VANDPS Y12, Y0, Y0
+	VPAND Y13, Y2, Y2
+	VPOR Y0, Y2, Y2
+	VPSRLD $4, Y1, Y0
+	VPAND Y11, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPSRLD $16, Y1, Y2
+	VPAND consts<>+2752(SB), Y2, Y2
+	VPOR Y0, Y2, Y2
+	VPSLLD $16, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ $0x08, Y2, Y2
+	VCVTPH2PS X2, Y2
+	VMULPS consts<>+1728(SB), Y2, Y2
+	VMOVUPS 256(R9), Y0
+	VMOVUPS 640(R9), Y3
+	VPSLLD $8, Y3, Y4
+	VANDPS consts<>+1792(SB), Y0, Y5
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $28, Y3, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VBROADCASTSS 240(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPADDD Y5, Y7, Y5
+	VBROADCASTSS 244(DI), Y7
+	VPMADDUBSW Y7, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VPSLLD $4, Y3, Y6
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+1792(SB), Y0, Y0
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y0, Y6, Y6
+	VPSLLD $24, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y0
+	VPSUBD Y3, Y0, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y0
+	VPADDD Y3, Y0, Y0
+	VBROADCASTSS 248(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VPADDW Y5, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y3, Y5, Y3
+	VBROADCASTSS 252(DI), Y5
+	VPMADDUBSW Y5, Y3, Y3
+	VPADDW Y0, Y3, Y3
+	VPSLLD $1, Y1, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VBROADCASTSS 272(DI), Y5
+	VMULPS Y5, Y0, Y5
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 284(DI), Y0
+	VPSLLD $4, Y0, Y0
+	VPADDD Y3, Y0, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y5, Y3, Y5
+	VADDPS Y5, Y14, Y14
+	VMOVUPS 256(R9), Y5
+	VMOVUPS 640(R9), Y3
+	VPSRLD $16, Y5, Y0
+	VANDPS consts<>+1792(SB), Y0, Y0
+	VPAND consts<>+2560(SB), Y3, Y6
+	VPOR Y0, Y6, Y6
+	VPSLLD $20, Y3, Y0
+	VPSRAD $31, Y0, Y0
+	VXORPS consts<>+2176(SB), Y0, Y7
+	VPSUBD Y0, Y7, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VPADDD Y0, Y7, Y7
+	VBROADCASTSS 256(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y0, Y4, Y0
+	VBROADCASTSS 260(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPADDW Y7, Y0, Y0
+	VPSRLD $4, Y3, Y7
+	VPSRLD $24, Y5, Y5
+	VPAND consts<>+2560(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPSLLD $16, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y5
+	VPSUBD Y3, Y5, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y5
+	VPADDD Y3, Y5, Y5
+	VBROADCASTSS 264(DI), Y4
+	VPMADDUBSW Y4, Y5, Y5
+	VPADDW Y0, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y0
+	VPADDD Y3, Y0, Y3
+	VBROADCASTSS 268(DI), Y0
+	VPMADDUBSW Y0, Y3, Y3
+	VPADDW Y5, Y3, Y3
+	VPSRLD $2, Y1, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y2, Y5, Y5
+	VBROADCASTSS 272(DI), Y0
+	VMULPS Y0, Y5, Y0
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 288(DI), Y5
+	VPSLLD $4, Y5, Y5
+	VPADDD Y3, Y5, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 320(R9), Y0
+	VMOVUPS 640(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS consts<>+1792(SB), Y0, Y7
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y7, Y5, Y5
+	VPSLLD $12, Y3, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y4
+	VPSUBD Y7, Y4, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y7, Y4, Y4
+	VBROADCASTSS 300(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 304(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VPSRLD $12, Y3, Y4
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+1792(SB), Y0, Y0
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y0, Y4, Y4
+	VPSLLD $8, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y0
+	VPSUBD Y3, Y0, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y0
+	VPADDD Y3, Y0, Y0
+	VBROADCASTSS 308(DI), Y6
+	VPMADDUBSW Y6, Y0, Y0
+	VPADDW Y7, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPADDD Y3, Y7, Y3
+	VBROADCASTSS 312(DI), Y7
+	VPMADDUBSW Y7, Y3, Y3
+	VPADDW Y0, Y3, Y3
+	VPSRLD $5, Y1, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VBROADCASTSS 332(DI), Y7
+	VMULPS Y7, Y0, Y7
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 344(DI), Y0
+	VPSLLD $4, Y0, Y0
+	VPADDD Y3, Y0, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y7, Y3, Y7
+	VADDPS Y7, Y14, Y14
+	VMOVUPS 320(R9), Y7
+	VMOVUPS 640(R9), Y3
+	VPSRLD $16, Y3, Y0
+	VPSRLD $16, Y7, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y0, Y0
+	VPOR Y4, Y0, Y0
+	VPSLLD $4, Y3, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y6
+	VPSUBD Y4, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y6
+	VPADDD Y4, Y6, Y6
+	VBROADCASTSS 316(DI), Y5
+	VPMADDUBSW Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y5
+	VPADDD Y4, Y5, Y4
+	VBROADCASTSS 320(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VPSRLD $20, Y3, Y6
+	VPSRLD $24, Y7, Y7
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y7
+	VPSUBD Y3, Y7, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VPADDD Y3, Y7, Y7
+	VBROADCASTSS 324(DI), Y5
+	VPMADDUBSW Y5, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y3, Y4, Y3
+	VBROADCASTSS 328(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y7, Y3, Y3
+	VPSRLD $8, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VBROADCASTSS 332(DI), Y1
+	VMULPS Y1, Y2, Y1
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 348(DI), Y2
+	VPSLLD $4, Y2, Y2
+	VPADDD Y3, Y2, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $64, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -128(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 640(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 768(R9), Y1
+	VMOVUPS 832(R9), Y3
+	VPSRLD $24, Y1, Y2
+	VPSRLD $12, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPSRLD $4, Y3, Y1
+	VPAND Y11, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPSRLD $16, Y3, Y2
+	VPAND consts<>+2752(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPSLLD $16, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ $0x08, Y2, Y2
+	VCVTPH2PS X2, Y2
+	VMULPS consts<>+1728(SB), Y2, Y2
+	VMOVUPS 384(R9), Y1
+	VMOVUPS 704(R9), Y7
+	VPSLLD $8, Y7, Y4
+	VANDPS consts<>+1792(SB), Y1, Y6
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSLLD $28, Y7, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y5
+	VPSUBD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y5
+	VBROADCASTSS 360(DI), Y0
+	VPMADDUBSW Y0, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y0
+	VPADDD Y6, Y0, Y6
+	VBROADCASTSS 364(DI), Y0
+	VPMADDUBSW Y0, Y6, Y6
+	VPADDW Y5, Y6, Y6
+	VPSLLD $4, Y7, Y5
+	VPSRLD $8, Y1, Y1
+	VANDPS consts<>+1792(SB), Y1, Y1
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPSLLD $24, Y7, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y1
+	VPSUBD Y7, Y1, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPADDD Y7, Y1, Y1
+	VBROADCASTSS 368(DI), Y0
+	VPMADDUBSW Y0, Y1, Y1
+	VPADDW Y6, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y7, Y6, Y7
+	VBROADCASTSS 372(DI), Y6
+	VPMADDUBSW Y6, Y7, Y7
+	VPADDW Y1, Y7, Y7
+	VPSRLD $15, Y3, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y1
+	VBROADCASTSS 392(DI), Y6
+	VMULPS Y6, Y1, Y6
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 404(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y7, Y1, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y6, Y7, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS 384(R9), Y6
+	VMOVUPS 704(R9), Y7
+	VPSRLD $16, Y6, Y1
+	VANDPS consts<>+1792(SB), Y1, Y1
+	VPAND consts<>+2560(SB), Y7, Y5
+	VPOR Y1, Y5, Y5
+	VPSLLD $20, Y7, Y1
+	VPSRAD $31, Y1, Y1
+	VXORPS consts<>+2176(SB), Y1, Y0
+	VPSUBD Y1, Y0, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VPADDD Y1, Y0, Y0
+	VBROADCASTSS 376(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y1
+	VBROADCASTSS 380(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y0, Y1, Y1
+	VPSRLD $4, Y7, Y0
+	VPSRLD $24, Y6, Y6
+	VPAND consts<>+2560(SB), Y0, Y0
+	VPOR Y6, Y0, Y0
+	VPSLLD $16, Y7, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y6
+	VPSUBD Y7, Y6, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y0*8), Y6
+	VPADDD Y7, Y6, Y6
+	VBROADCASTSS 384(DI), Y4
+	VPMADDUBSW Y4, Y6, Y6
+	VPADDW Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y0*8), Y1
+	VPADDD Y7, Y1, Y7
+	VBROADCASTSS 388(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y6, Y7, Y7
+	VPSRLD $18, Y3, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y6
+	VBROADCASTSS 392(DI), Y1
+	VMULPS Y1, Y6, Y1
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 408(DI), Y6
+	VPSLLD $4, Y6, Y6
+	VPADDD Y7, Y6, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y1, Y7, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 448(R9), Y1
+	VMOVUPS 704(R9), Y7
+	VPSRLD $8, Y7, Y6
+	VANDPS consts<>+1792(SB), Y1, Y0
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y0, Y6, Y6
+	VPSLLD $12, Y7, Y0
+	VPSRAD $31, Y0, Y0
+	VXORPS consts<>+2176(SB), Y0, Y4
+	VPSUBD Y0, Y4, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y0, Y4, Y4
+	VBROADCASTSS 420(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y0, Y5, Y0
+	VBROADCASTSS 424(DI), Y5
+	VPMADDUBSW Y5, Y0, Y0
+	VPADDW Y4, Y0, Y0
+	VPSRLD $12, Y7, Y4
+	VPSRLD $8, Y1, Y1
+	VANDPS consts<>+1792(SB), Y1, Y1
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPSLLD $8, Y7, Y7
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y1
+	VPSUBD Y7, Y1, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPADDD Y7, Y1, Y1
+	VBROADCASTSS 428(DI), Y5
+	VPMADDUBSW Y5, Y1, Y1
+	VPADDW Y0, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y0
+	VPADDD Y7, Y0, Y7
+	VBROADCASTSS 432(DI), Y0
+	VPMADDUBSW Y0, Y7, Y7
+	VPADDW Y1, Y7, Y7
+	VPSRLD $21, Y3, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y1
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y1, Y0
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 464(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y7, Y1, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y0, Y7, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS 448(R9), Y0
+	VMOVUPS 704(R9), Y7
+	VPSRLD $16, Y7, Y1
+	VPSRLD $16, Y0, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPSLLD $4, Y7, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y5
+	VPSUBD Y4, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPADDD Y4, Y5, Y5
+	VBROADCASTSS 436(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VPADDD Y4, Y6, Y4
+	VBROADCASTSS 440(DI), Y6
+	VPMADDUBSW Y6, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VPSRLD $20, Y7, Y5
+	VPSRLD $24, Y0, Y0
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y0, Y5, Y5
+	VPSRAD $31, Y7, Y7
+	VXORPS consts<>+2176(SB), Y7, Y0
+	VPSUBD Y7, Y0, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VPADDD Y7, Y0, Y0
+	VBROADCASTSS 444(DI), Y6
+	VPMADDUBSW Y6, Y0, Y0
+	VPADDW Y4, Y0, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y7, Y4, Y7
+	VBROADCASTSS 448(DI), Y4
+	VPMADDUBSW Y4, Y7, Y7
+	VPADDW Y0, Y7, Y7
+	VPSRLD $24, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y2
+	VBROADCASTSS 452(DI), Y3
+	VMULPS Y3, Y2, Y3
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 468(DI), Y2
+	VPSLLD $4, Y2, Y2
+	VPADDD Y7, Y2, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y3, Y7, Y3
+	VADDPS Y3, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $128, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -256(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $896, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 864 bytes.
+//
+// func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2816(SB), Z29
+	VMOVUPS consts<>+2880(SB), Z28
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 32(R9), Z1
+	VANDPS Z29, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z28, Z1, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z3
+	VBROADCASTSS 40(DI), Z4
+	VPDPBUSD.BCST 0(DI), Z3, Z4
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z28, Z1, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	VBROADCASTSS 100(DI), Z5
+	VPDPBUSD.BCST 60(DI), Z3, Z5
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z28, Z1, Z6
+	VPTERNLOGD $0xec, Z29, Z6, Z3
+	VBROADCASTSS 160(DI), Z6
+	VPDPBUSD.BCST 120(DI), Z3, Z6
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z28, Z1, Z7
+	VPTERNLOGD $0xec, Z29, Z7, Z3
+	VBROADCASTSS 220(DI), Z7
+	VPDPBUSD.BCST 180(DI), Z3, Z7
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z1, Z1
+	VPTERNLOGD $0xec, Z29, Z1, Z2
+	VBROADCASTSS 280(DI), Z1
+	VPDPBUSD.BCST 240(DI), Z2, Z1
+	VMOVUPS 96(R9), Z2
+	VANDPS Z29, Z2, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 4(DI), Z8, Z4
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 64(DI), Z8, Z5
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 124(DI), Z8, Z6
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 184(DI), Z8, Z7
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z2, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z3
+	VPDPBUSD.BCST 244(DI), Z3, Z1
+	VMOVUPS 160(R9), Z3
+	VANDPS Z29, Z3, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 8(DI), Z8, Z4
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 68(DI), Z8, Z5
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 128(DI), Z8, Z6
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 188(DI), Z8, Z7
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z2
+	VPDPBUSD.BCST 248(DI), Z2, Z1
+	VMOVUPS 224(R9), Z2
+	VANDPS Z29, Z2, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 12(DI), Z8, Z4
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 72(DI), Z8, Z5
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 132(DI), Z8, Z6
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 192(DI), Z8, Z7
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z2, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z3
+	VPDPBUSD.BCST 252(DI), Z3, Z1
+	VMOVUPS 288(R9), Z3
+	VANDPS Z29, Z3, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 16(DI), Z8, Z4
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 76(DI), Z8, Z5
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 136(DI), Z8, Z6
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 196(DI), Z8, Z7
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z2
+	VPDPBUSD.BCST 256(DI), Z2, Z1
+	VMOVUPS 352(R9), Z2
+	VANDPS Z29, Z2, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 20(DI), Z8, Z4
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 80(DI), Z8, Z5
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 140(DI), Z8, Z6
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 200(DI), Z8, Z7
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z2, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z3
+	VPDPBUSD.BCST 260(DI), Z3, Z1
+	VMOVUPS 416(R9), Z3
+	VANDPS Z29, Z3, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 24(DI), Z8, Z4
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 84(DI), Z8, Z5
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 144(DI), Z8, Z6
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z8
+	VANDPS Z28, Z3, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 204(DI), Z8, Z7
+	VANDPS Z29, Z2, Z2
+	VANDPS Z29, Z3, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z2
+	VPDPBUSD.BCST 264(DI), Z2, Z1
+	VMOVUPS 480(R9), Z2
+	VANDPS Z29, Z2, Z3
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 28(DI), Z8, Z4
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 88(DI), Z8, Z5
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 148(DI), Z8, Z6
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z8
+	VANDPS Z28, Z2, Z9
+	VPTERNLOGD $0xec, Z29, Z9, Z8
+	VPDPBUSD.BCST 208(DI), Z8, Z7
+	VANDPS Z29, Z3, Z3
+	VANDPS Z29, Z2, Z2
+	VPADDD Z3, Z3, Z8
+	VPADDD Z3, Z8, Z3
+	VPADDD Z2, Z2, Z8
+	VPADDD Z2, Z8, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z2, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z3
+	VPDPBUSD.BCST 268(DI), Z3, Z1
+	VBROADCASTSS 32(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z3, Z4, Z3
+	VADDPS Z3, Z30, Z30
+	VBROADCASTSS 92(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z3, Z5, Z3
+	VADDPS Z3, Z30, Z30
+	VBROADCASTSS 152(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z3, Z6, Z3
+	VADDPS Z3, Z30, Z30
+	VBROADCASTSS 212(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z3, Z7, Z3
+	VADDPS Z3, Z30, Z30
+	VBROADCASTSS 272(DI), Z3
+	VMULPS Z3, Z0, Z3
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z3, Z1, Z3
+	VADDPS Z3, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VCVTPH2PS (R9), Z3
+	VMOVUPS 544(R9), Z1
+	VANDPS Z29, Z1, Z0
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	VPADDD Z0, Z0, Z7
+	VPADDD Z0, Z7, Z0
+	VPADDD Z1, Z1, Z7
+	VPADDD Z1, Z7, Z1
+	VPSRLD $8, Z0, Z7
+	VANDPS Z28, Z1, Z6
+	VPTERNLOGD $0xec, Z29, Z6, Z7
+	VBROADCASTSS 340(DI), Z6
+	VPDPBUSD.BCST 300(DI), Z7, Z6
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z1, Z1
+	VPADDD Z0, Z0, Z7
+	VPADDD Z0, Z7, Z0
+	VPADDD Z1, Z1, Z7
+	VPADDD Z1, Z7, Z1
+	VPSRLD $8, Z0, Z7
+	VANDPS Z28, Z1, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z7
+	VPDPBUSD.BCST 316(DI), Z7, Z6
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z1, Z1
+	VPADDD Z0, Z0, Z7
+	VPADDD Z0, Z7, Z0
+	VPADDD Z1, Z1, Z7
+	VPADDD Z1, Z7, Z1
+	VPSRLD $8, Z0, Z7
+	VANDPS Z28, Z1, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z7
+	VBROADCASTSS 400(DI), Z5
+	VPDPBUSD.BCST 360(DI), Z7, Z5
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z1, Z1
+	VPADDD Z0, Z0, Z7
+	VPADDD Z0, Z7, Z0
+	VPADDD Z1, Z1, Z7
+	VPADDD Z1, Z7, Z1
+	VPSRLD $8, Z0, Z7
+	VANDPS Z28, Z1, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z7
+	VPDPBUSD.BCST 376(DI), Z7, Z5
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z1, Z1
+	VPADDD Z0, Z0, Z7
+	VPADDD Z0, Z7, Z0
+	VPADDD Z1, Z1, Z7
+	VPADDD Z1, Z7, Z1
+	VPSRLD $8, Z0, Z0
+	VANDPS Z28, Z1, Z1
+	VPTERNLOGD $0xec, Z29, Z1, Z0
+	VBROADCASTSS 460(DI), Z1
+	VPDPBUSD.BCST 420(DI), Z0, Z1
+	VMOVUPS 608(R9), Z0
+	VANDPS Z29, Z0, Z7
+	VPSRLD $8, Z0, Z0
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 304(DI), Z4, Z6
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 320(DI), Z4, Z6
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 364(DI), Z4, Z5
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 380(DI), Z4, Z5
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z7
+	VANDPS Z28, Z0, Z0
+	VPTERNLOGD $0xec, Z29, Z0, Z7
+	VPDPBUSD.BCST 424(DI), Z7, Z1
+	VMOVUPS 672(R9), Z7
+	VANDPS Z29, Z7, Z0
+	VPSRLD $8, Z7, Z7
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 308(DI), Z4, Z6
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 324(DI), Z4, Z6
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 368(DI), Z4, Z5
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 384(DI), Z4, Z5
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z0
+	VANDPS Z28, Z7, Z7
+	VPTERNLOGD $0xec, Z29, Z7, Z0
+	VPDPBUSD.BCST 428(DI), Z0, Z1
+	VMOVUPS 736(R9), Z0
+	VANDPS Z29, Z0, Z7
+	VPSRLD $8, Z0, Z0
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 312(DI), Z4, Z6
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 328(DI), Z4, Z6
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 372(DI), Z4, Z5
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z4
+	VANDPS Z28, Z0, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 388(DI), Z4, Z5
+	VANDPS Z29, Z7, Z7
+	VANDPS Z29, Z0, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPSRLD $8, Z7, Z7
+	VANDPS Z28, Z0, Z0
+	VPTERNLOGD $0xec, Z29, Z0, Z7
+	VPDPBUSD.BCST 432(DI), Z7, Z1
+	VMOVUPS 800(R9), Z7
+	VANDPS Z29, Z7, Z0
+	VPSRLD $8, Z7, Z7
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 436(DI), Z4, Z1
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 440(DI), Z4, Z1
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z4
+	VANDPS Z28, Z7, Z2
+	VPTERNLOGD $0xec, Z29, Z2, Z4
+	VPDPBUSD.BCST 444(DI), Z4, Z1
+	VANDPS Z29, Z0, Z0
+	VANDPS Z29, Z7, Z7
+	VPADDD Z0, Z0, Z4
+	VPADDD Z0, Z4, Z0
+	VPADDD Z7, Z7, Z4
+	VPADDD Z7, Z4, Z7
+	VPSRLD $8, Z0, Z0
+	VANDPS Z28, Z7, Z7
+	VPTERNLOGD $0xec, Z29, Z7, Z0
+	VPDPBUSD.BCST 448(DI), Z0, Z1
+	VBROADCASTSS 332(DI), Z0
+	VMULPS Z0, Z3, Z0
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VADDPS Z0, Z30, Z30
+	VBROADCASTSS 392(DI), Z0
+	VMULPS Z0, Z3, Z0
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VADDPS Z0, Z30, Z30
+	VBROADCASTSS 452(DI), Z0
+	VMULPS Z0, Z3, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $128, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	ADDQ $864, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 432 bytes.
+//
+// func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2816(SB), Y13
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 32(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS consts<>+2880(SB), Y1, Y4
+	VPAND Y13, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VBROADCASTSS 0(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPADDD Y2, Y2, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPSRLD $8, Y2, Y4
+	VANDPS consts<>+2880(SB), Y1, Y5
+	VPAND Y13, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VBROADCASTSS 60(DI), Y5
+	VPMADDUBSW Y5, Y4, Y4
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPADDD Y2, Y2, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPSRLD $8, Y2, Y5
+	VANDPS consts<>+2880(SB), Y1, Y6
+	VPAND Y13, Y5, Y5
+	VPOR Y6, Y5, Y5
+	VBROADCASTSS 120(DI), Y6
+	VPMADDUBSW Y6, Y5, Y5
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPADDD Y2, Y2, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPSRLD $8, Y2, Y6
+	VANDPS consts<>+2880(SB), Y1, Y7
+	VPAND Y13, Y6, Y6
+	VPOR Y7, Y6, Y6
+	VBROADCASTSS 180(DI), Y7
+	VPMADDUBSW Y7, Y6, Y6
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPADDD Y2, Y2, Y7
+	VPADDD Y2, Y7, Y2
+	VPADDD Y1, Y1, Y7
+	VPADDD Y1, Y7, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+2880(SB), Y1, Y1
+	VPAND Y13, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VBROADCASTSS 240(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VMOVUPS 96(R9), Y1
+	VANDPS Y13, Y1, Y7
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPADDD Y1, Y1, Y8
+	VPADDD Y1, Y8, Y1
+	VPSRLD $8, Y7, Y8
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 4(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y7, Y3
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 64(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPSRLD $8, Y7, Y4
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 124(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPSRLD $8, Y7, Y5
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y5, Y5
+	VPOR Y9, Y5, Y5
+	VBROADCASTSS 184(DI), Y9
+	VPMADDUBSW Y9, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+2880(SB), Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VBROADCASTSS 244(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y2, Y7, Y7
+	VMOVUPS 160(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPADDD Y2, Y2, Y6
+	VPADDD Y2, Y6, Y2
+	VPSRLD $8, Y1, Y6
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y6, Y6
+	VPOR Y9, Y6, Y6
+	VBROADCASTSS 8(DI), Y9
+	VPMADDUBSW Y9, Y6, Y6
+	PREFETCHT0 1088(R11)
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y8
+	VPADDD Y1, Y8, Y1
+	VPADDD Y2, Y2, Y8
+	VPADDD Y2, Y8, Y2
+	VPSRLD $8, Y1, Y8
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 68(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 128(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD Y2, Y2, Y4
+	VPADDD Y2, Y4, Y2
+	VPSRLD $8, Y1, Y4
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 188(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD Y2, Y2, Y5
+	VPADDD Y2, Y5, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS consts<>+2880(SB), Y2, Y2
+	VPAND Y13, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VBROADCASTSS 248(DI), Y2
+	VPMADDUBSW Y2, Y1, Y1
+	VPADDW Y7, Y1, Y1
+	VMOVUPS 224(R9), Y7
+	VANDPS Y13, Y7, Y2
+	VPSRLD $8, Y7, Y7
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD Y7, Y7, Y5
+	VPADDD Y7, Y5, Y7
+	VPSRLD $8, Y2, Y5
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y5, Y5
+	VPOR Y9, Y5, Y5
+	VBROADCASTSS 12(DI), Y9
+	VPMADDUBSW Y9, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y2, Y6
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y6, Y6
+	VPOR Y9, Y6, Y6
+	VBROADCASTSS 72(DI), Y9
+	VPMADDUBSW Y9, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y8
+	VPADDD Y2, Y8, Y2
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPSRLD $8, Y2, Y8
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 132(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $8, Y2, Y3
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 192(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+2880(SB), Y7, Y7
+	VPAND Y13, Y2, Y2
+	VPOR Y7, Y2, Y2
+	VBROADCASTSS 252(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VMOVUPS 288(R9), Y1
+	VANDPS Y13, Y1, Y7
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPSRLD $8, Y7, Y4
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 16(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPSRLD $8, Y7, Y5
+	VANDPS consts<>+2880(SB), Y1, Y9
+	PREFETCHT0 1152(R11)
+	VPAND Y13, Y5, Y5
+	VPOR Y9, Y5, Y5
+	VBROADCASTSS 76(DI), Y9
+	VPMADDUBSW Y9, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPSRLD $8, Y7, Y6
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y6, Y6
+	VPOR Y9, Y6, Y6
+	VBROADCASTSS 136(DI), Y9
+	VPMADDUBSW Y9, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPADDD Y1, Y1, Y8
+	VPADDD Y1, Y8, Y1
+	VPSRLD $8, Y7, Y8
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 196(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+2880(SB), Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VBROADCASTSS 256(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y2, Y7, Y7
+	VMOVUPS 352(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 20(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD Y2, Y2, Y4
+	VPADDD Y2, Y4, Y2
+	VPSRLD $8, Y1, Y4
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 80(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD Y2, Y2, Y5
+	VPADDD Y2, Y5, Y2
+	VPSRLD $8, Y1, Y5
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y5, Y5
+	VPOR Y9, Y5, Y5
+	VBROADCASTSS 140(DI), Y9
+	VPMADDUBSW Y9, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPADDD Y2, Y2, Y6
+	VPADDD Y2, Y6, Y2
+	VPSRLD $8, Y1, Y6
+	VANDPS consts<>+2880(SB), Y2, Y9
+	VPAND Y13, Y6, Y6
+	VPOR Y9, Y6, Y6
+	VBROADCASTSS 200(DI), Y9
+	VPMADDUBSW Y9, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPADDD Y1, Y1, Y8
+	VPADDD Y1, Y8, Y1
+	VPADDD Y2, Y2, Y8
+	VPADDD Y2, Y8, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS consts<>+2880(SB), Y2, Y2
+	VPAND Y13, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VBROADCASTSS 260(DI), Y2
+	VPMADDUBSW Y2, Y1, Y1
+	VPADDW Y7, Y1, Y1
+	VMOVUPS 416(R9), Y7
+	VANDPS Y13, Y7, Y2
+	VPSRLD $8, Y7, Y7
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y8
+	VPADDD Y2, Y8, Y2
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPSRLD $8, Y2, Y8
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 24(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $8, Y2, Y3
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 84(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD Y7, Y7, Y4
+	PREFETCHT0 1216(R11)
+	VPADDD Y7, Y4, Y7
+	VPSRLD $8, Y2, Y4
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 144(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD Y7, Y7, Y5
+	VPADDD Y7, Y5, Y7
+	VPSRLD $8, Y2, Y5
+	VANDPS consts<>+2880(SB), Y7, Y9
+	VPAND Y13, Y5, Y5
+	VPOR Y9, Y5, Y5
+	VBROADCASTSS 204(DI), Y9
+	VPMADDUBSW Y9, Y5, Y5
+	VPADDW Y6, Y5, Y5
+	VANDPS Y13, Y2, Y2
+	VANDPS Y13, Y7, Y7
+	VPADDD Y2, Y2, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+2880(SB), Y7, Y7
+	VPAND Y13, Y2, Y2
+	VPOR Y7, Y2, Y2
+	VBROADCASTSS 264(DI), Y7
+	VPMADDUBSW Y7, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VMOVUPS 480(R9), Y1
+	VANDPS Y13, Y1, Y7
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y1, Y1, Y6
+	VPADDD Y1, Y6, Y1
+	VPSRLD $8, Y7, Y6
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y6, Y6
+	VPOR Y9, Y6, Y6
+	VBROADCASTSS 28(DI), Y9
+	VPMADDUBSW Y9, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPADDD Y1, Y1, Y8
+	VPADDD Y1, Y8, Y1
+	VPSRLD $8, Y7, Y8
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y8, Y8
+	VPOR Y9, Y8, Y8
+	VBROADCASTSS 88(DI), Y9
+	VPMADDUBSW Y9, Y8, Y8
+	VPADDW Y3, Y8, Y8
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y7, Y3
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y3, Y3
+	VPOR Y9, Y3, Y3
+	VBROADCASTSS 148(DI), Y9
+	VPMADDUBSW Y9, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPADDD Y1, Y1, Y4
+	VPADDD Y1, Y4, Y1
+	VPSRLD $8, Y7, Y4
+	VANDPS consts<>+2880(SB), Y1, Y9
+	VPAND Y13, Y4, Y4
+	VPOR Y9, Y4, Y4
+	VBROADCASTSS 208(DI), Y9
+	VPMADDUBSW Y9, Y4, Y4
+	VPADDW Y5, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y1, Y1
+	VPADDD Y7, Y7, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD Y1, Y1, Y5
+	VPADDD Y1, Y5, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+2880(SB), Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VBROADCASTSS 268(DI), Y1
+	VPMADDUBSW Y1, Y7, Y7
+	VPADDW Y2, Y7, Y7
+	VBROADCASTSS 32(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD consts<>+64(SB), Y6, Y6
+	VBROADCASTSS 40(DI), Y1
+	VPADDD Y6, Y1, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y2, Y6, Y2
+	VADDPS Y2, Y14, Y14
+	VBROADCASTSS 92(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VBROADCASTSS 100(DI), Y6
+	VPADDD Y8, Y6, Y8
+	VCVTDQ2PS Y8, Y8
+	VMULPS Y2, Y8, Y2
+	VADDPS Y2, Y14, Y14
+	VBROADCASTSS 152(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 160(DI), Y8
+	VPADDD Y3, Y8, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y2
+	VADDPS Y2, Y14, Y14
+	VBROADCASTSS 212(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 220(DI), Y3
+	VPADDD Y4, Y3, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y2, Y4, Y2
+	VADDPS Y2, Y14, Y14
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD consts<>+64(SB), Y7, Y7
+	VBROADCASTSS 280(DI), Y0
+	VPADDD Y7, Y0, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y2, Y7, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $256, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -512(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 512(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y2
+	VMOVUPS 544(R9), Y7
+	VANDPS Y13, Y7, Y0
+	VPSRLD $8, Y7, Y7
+	VANDPS Y13, Y7, Y7
+	VPADDD Y0, Y0, Y4
+	VPADDD Y0, Y4, Y0
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPSRLD $8, Y0, Y4
+	VANDPS consts<>+2880(SB), Y7, Y3
+	VPAND Y13, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VBROADCASTSS 300(DI), Y3
+	VPMADDUBSW Y3, Y4, Y4
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y7, Y7
+	VPADDD Y0, Y0, Y3
+	VPADDD Y0, Y3, Y0
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $8, Y0, Y3
+	VANDPS consts<>+2880(SB), Y7, Y8
+	VPAND Y13, Y3, Y3
+	VPOR Y8, Y3, Y3
+	VBROADCASTSS 316(DI), Y8
+	VPMADDUBSW Y8, Y3, Y3
+	VPADDW Y4, Y3, Y3
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y7, Y7
+	VPADDD Y0, Y0, Y4
+	VPADDD Y0, Y4, Y0
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPSRLD $8, Y0, Y4
+	VANDPS consts<>+2880(SB), Y7, Y8
+	VPAND Y13, Y4, Y4
+	VPOR Y8, Y4, Y4
+	VBROADCASTSS 360(DI), Y8
+	VPMADDUBSW Y8, Y4, Y4
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y7, Y7
+	VPADDD Y0, Y0, Y8
+	VPADDD Y0, Y8, Y0
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPSRLD $8, Y0, Y8
+	VANDPS consts<>+2880(SB), Y7, Y6
+	VPAND Y13, Y8, Y8
+	VPOR Y6, Y8, Y8
+	VBROADCASTSS 376(DI), Y6
+	VPMADDUBSW Y6, Y8, Y8
+	VPADDW Y4, Y8, Y8
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y7, Y7
+	VPADDD Y0, Y0, Y4
+	VPADDD Y0, Y4, Y0
+	VPADDD Y7, Y7, Y4
+	VPADDD Y7, Y4, Y7
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+2880(SB), Y7, Y7
+	VPAND Y13, Y0, Y0
+	VPOR Y7, Y0, Y0
+	VBROADCASTSS 420(DI), Y7
+	VPMADDUBSW Y7, Y0, Y0
+	VMOVUPS 608(R9), Y7
+	VANDPS Y13, Y7, Y4
+	VPSRLD $8, Y7, Y7
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y4, Y6
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 304(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y3, Y6, Y6
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPSRLD $8, Y4, Y3
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VBROADCASTSS 320(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPADDW Y6, Y3, Y3
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y4, Y6
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 364(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y8
+	VPADDD Y4, Y8, Y4
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPSRLD $8, Y4, Y8
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y8, Y8
+	VPOR Y1, Y8, Y8
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 380(DI), Y1
+	VPMADDUBSW Y1, Y8, Y8
+	VPADDW Y6, Y8, Y8
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y4, Y4
+	VANDPS consts<>+2880(SB), Y7, Y7
+	VPAND Y13, Y4, Y4
+	VPOR Y7, Y4, Y4
+	VBROADCASTSS 424(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y0, Y4, Y4
+	VMOVUPS 672(R9), Y0
+	VANDPS Y13, Y0, Y7
+	VPSRLD $8, Y0, Y0
+	VANDPS Y13, Y0, Y0
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	VPSRLD $8, Y7, Y6
+	VANDPS consts<>+2880(SB), Y0, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 308(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y3, Y6, Y6
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y0, Y0
+	VPADDD Y7, Y7, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD Y0, Y0, Y3
+	VPADDD Y0, Y3, Y0
+	VPSRLD $8, Y7, Y3
+	VANDPS consts<>+2880(SB), Y0, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VBROADCASTSS 324(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPADDW Y6, Y3, Y3
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y0, Y0
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	VPSRLD $8, Y7, Y6
+	VANDPS consts<>+2880(SB), Y0, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 368(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y0, Y0
+	VPADDD Y7, Y7, Y8
+	VPADDD Y7, Y8, Y7
+	VPADDD Y0, Y0, Y8
+	VPADDD Y0, Y8, Y0
+	VPSRLD $8, Y7, Y8
+	VANDPS consts<>+2880(SB), Y0, Y1
+	VPAND Y13, Y8, Y8
+	VPOR Y1, Y8, Y8
+	VBROADCASTSS 384(DI), Y1
+	VPMADDUBSW Y1, Y8, Y8
+	VPADDW Y6, Y8, Y8
+	VANDPS Y13, Y7, Y7
+	VANDPS Y13, Y0, Y0
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	VPSRLD $8, Y7, Y7
+	VANDPS consts<>+2880(SB), Y0, Y0
+	VPAND Y13, Y7, Y7
+	VPOR Y0, Y7, Y7
+	VBROADCASTSS 428(DI), Y0
+	VPMADDUBSW Y0, Y7, Y7
+	VPADDW Y4, Y7, Y7
+	VMOVUPS 736(R9), Y4
+	VANDPS Y13, Y4, Y0
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPSRLD $8, Y0, Y6
+	VANDPS consts<>+2880(SB), Y4, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 312(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y3, Y6, Y6
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y4, Y4
+	VPADDD Y0, Y0, Y3
+	VPADDD Y0, Y3, Y0
+	VPADDD Y4, Y4, Y3
+	VPADDD Y4, Y3, Y4
+	VPSRLD $8, Y0, Y3
+	VANDPS consts<>+2880(SB), Y4, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VBROADCASTSS 328(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPADDW Y6, Y3, Y3
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y4, Y4
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	PREFETCHT0 1152(R11)
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPSRLD $8, Y0, Y6
+	VANDPS consts<>+2880(SB), Y4, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 372(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y8, Y6, Y6
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y4, Y4
+	VPADDD Y0, Y0, Y8
+	VPADDD Y0, Y8, Y0
+	VPADDD Y4, Y4, Y8
+	VPADDD Y4, Y8, Y4
+	VPSRLD $8, Y0, Y8
+	VANDPS consts<>+2880(SB), Y4, Y1
+	VPAND Y13, Y8, Y8
+	VPOR Y1, Y8, Y8
+	VBROADCASTSS 388(DI), Y1
+	VPMADDUBSW Y1, Y8, Y8
+	VPADDW Y6, Y8, Y8
+	VANDPS Y13, Y0, Y0
+	VANDPS Y13, Y4, Y4
+	VPADDD Y0, Y0, Y6
+	VPADDD Y0, Y6, Y0
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+2880(SB), Y4, Y4
+	VPAND Y13, Y0, Y0
+	VPOR Y4, Y0, Y0
+	VBROADCASTSS 432(DI), Y4
+	VPMADDUBSW Y4, Y0, Y0
+	VPADDW Y7, Y0, Y0
+	VMOVUPS 800(R9), Y7
+	VANDPS Y13, Y7, Y4
+	VPSRLD $8, Y7, Y7
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y4, Y6
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 436(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y0, Y6, Y6
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y0
+	VPADDD Y4, Y0, Y4
+	VPADDD Y7, Y7, Y0
+	VPADDD Y7, Y0, Y7
+	VPSRLD $8, Y4, Y0
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y0, Y0
+	VPOR Y1, Y0, Y0
+	VBROADCASTSS 440(DI), Y1
+	VPMADDUBSW Y1, Y0, Y0
+	VPADDW Y6, Y0, Y0
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD Y7, Y7, Y6
+	VPADDD Y7, Y6, Y7
+	VPSRLD $8, Y4, Y6
+	VANDPS consts<>+2880(SB), Y7, Y1
+	VPAND Y13, Y6, Y6
+	VPOR Y1, Y6, Y6
+	VBROADCASTSS 444(DI), Y1
+	VPMADDUBSW Y1, Y6, Y6
+	VPADDW Y0, Y6, Y6
+	VANDPS Y13, Y4, Y4
+	VANDPS Y13, Y7, Y7
+	VPADDD Y4, Y4, Y0
+	VPADDD Y4, Y0, Y4
+	VPADDD Y7, Y7, Y0
+	VPADDD Y7, Y0, Y7
+	VPSRLD $8, Y4, Y4
+	VANDPS consts<>+2880(SB), Y7, Y7
+	VPAND Y13, Y4, Y4
+	VPOR Y7, Y4, Y4
+	VBROADCASTSS 448(DI), Y7
+	VPMADDUBSW Y7, Y4, Y4
+	VPADDW Y6, Y4, Y4
+	VBROADCASTSS 332(DI), Y6
+	VMULPS Y6, Y2, Y6
+	VPMADDWD consts<>+64(SB), Y3, Y3
+	VBROADCASTSS 340(DI), Y7
+	VPADDD Y3, Y7, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y6, Y3, Y6
+	VADDPS Y6, Y14, Y14
+	VBROADCASTSS 392(DI), Y6
+	VMULPS Y6, Y2, Y6
+	VPMADDWD consts<>+64(SB), Y8, Y8
+	VBROADCASTSS 400(DI), Y3
+	VPADDD Y8, Y3, Y8
+	VCVTDQ2PS Y8, Y8
+	VMULPS Y6, Y8, Y6
+	VADDPS Y6, Y14, Y14
+	VBROADCASTSS 452(DI), Y6
+	VMULPS Y6, Y2, Y6
+	VPMADDWD consts<>+64(SB), Y4, Y4
+	VBROADCASTSS 460(DI), Y2
+	VPADDD Y4, Y2, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y6, Y4, Y6
+	VADDPS Y6, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	ADDQ $864, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 576 bytes.
+//
+// func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1280(SB), Z30
+	VMOVUPS consts<>+128(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+2944(SB), Z26
+	VMOVUPS consts<>+2112(SB), Z25
+	VMOVUPS consts<>+3008(SB), Z24
+	VMOVUPS consts<>+3072(SB), Z23
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1024(R11)
+	PREFETCHT1 2048(R11)
+	VMOVUPS 0(R9), Z0
+	VMOVUPS 64(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VBROADCASTSS 44(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 0(DI), Z2, Z3
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 8(DI), Z1, Z3
+	VMOVUPS 128(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPDPBUSD.BCST 4(DI), Z2, Z3
+	PREFETCHT0 1088(R11)
+	PREFETCHT1 2112(R11)
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 12(DI), Z1, Z3
+	VANDPS Z27, Z0, Z1
+	VXORPS Z26, Z1, Z2
+	VPADDD Z25, Z2, Z2
+	VPSRLD $8, Z2, Z2
+	VPSUBD Z25, Z2, Z2
+	VANDPS Z24, Z1, Z1
+	VANDPS Z2, Z1, Z2
+	VPSLLD $20, Z2, Z2
+	VMULPS Z23, Z2, Z2
+	VBROADCASTSS 32(DI), Z1
+	VMULPS Z1, Z2, Z1
+	PREFETCHT0 1152(R11)
+	PREFETCHT1 2176(R11)
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 192(R9), Z1
+	VANDPS Z28, Z1, Z3
+	VPSHUFB Z3, Z30, Z3
+	VBROADCASTSS 48(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 16(DI), Z3, Z2
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 24(DI), Z1, Z2
+	VMOVUPS 256(R9), Z1
+	PREFETCHT0 1216(R11)
+	PREFETCHT1 2240(R11)
+	VANDPS Z28, Z1, Z3
+	VPSHUFB Z3, Z30, Z3
+	VPDPBUSD.BCST 20(DI), Z3, Z2
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 28(DI), Z1, Z2
+	VPSRLD $8, Z0, Z1
+	VANDPS Z27, Z1, Z1
+	VXORPS Z26, Z1, Z3
+	VPADDD Z25, Z3, Z3
+	VPSRLD $8, Z3, Z3
+	VPSUBD Z25, Z3, Z3
+	VANDPS Z24, Z1, Z1
+	VANDPS Z3, Z1, Z3
+	PREFETCHT0 1280(R11)
+	PREFETCHT1 2304(R11)
+	VPSLLD $20, Z3, Z3
+	VMULPS Z23, Z3, Z3
+	VBROADCASTSS 32(DI), Z1
+	VMULPS Z1, Z3, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 320(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VBROADCASTSS 104(DI), Z3
+	VPSLLD $4, Z3, Z3
+	VPDPBUSD.BCST 60(DI), Z2, Z3
+	VPSRLD $4, Z1, Z1
+	PREFETCHT0 1344(R11)
+	PREFETCHT1 2368(R11)
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 68(DI), Z1, Z3
+	VMOVUPS 384(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPDPBUSD.BCST 64(DI), Z2, Z3
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 72(DI), Z1, Z3
+	VPSRLD $16, Z0, Z1
+	VANDPS Z27, Z1, Z1
+	VXORPS Z26, Z1, Z2
+	VPADDD Z25, Z2, Z2
+	PREFETCHT0 1408(R11)
+	PREFETCHT1 2432(R11)
+	VPSRLD $8, Z2, Z2
+	VPSUBD Z25, Z2, Z2
+	VANDPS Z24, Z1, Z1
+	VANDPS Z2, Z1, Z2
+	VPSLLD $20, Z2, Z2
+	VMULPS Z23, Z2, Z2
+	VBROADCASTSS 92(DI), Z1
+	VMULPS Z1, Z2, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 448(R9), Z1
+	VANDPS Z28, Z1, Z3
+	VPSHUFB Z3, Z30, Z3
+	PREFETCHT0 1472(R11)
+	PREFETCHT1 2496(R11)
+	VBROADCASTSS 108(DI), Z2
+	VPSLLD $4, Z2, Z2
+	VPDPBUSD.BCST 76(DI), Z3, Z2
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 84(DI), Z1, Z2
+	VMOVUPS 512(R9), Z1
+	VANDPS Z28, Z1, Z3
+	VPSHUFB Z3, Z30, Z3
+	VPDPBUSD.BCST 80(DI), Z3, Z2
+	VPSRLD $4, Z1, Z1
+	VANDPS Z28, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPDPBUSD.BCST 88(DI), Z1, Z2
+	PREFETCHT0 1536(R11)
+	PREFETCHT1 2560(R11)
+	VPSRLD $24, Z0, Z0
+	VXORPS Z26, Z0, Z1
+	VPADDD Z25, Z1, Z1
+	VPSRLD $8, Z1, Z1
+	VPSUBD Z25, Z1, Z1
+	VANDPS Z24, Z0, Z0
+	VANDPS Z1, Z0, Z1
+	VPSLLD $20, Z1, Z1
+	VMULPS Z23, Z1, Z1
+	VBROADCASTSS 92(DI), Z0
+	VMULPS Z0, Z1, Z0
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z0
+	VADDPS Z0, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $576, R11
+	ADDQ R8, R9
+	LEAQ -576(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $576, SI
+	ADDQ $120, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 288 bytes.
+//
+// func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+1280(SB), Y14
+	VMOVUPS consts<>+128(SB), Y12
+	VMOVUPS consts<>+64(SB), Y11
+	VMOVUPS consts<>+1792(SB), Y10
+	VMOVUPS consts<>+2944(SB), Y9
+	VMOVUPS consts<>+2112(SB), Y8
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y13
+	PREFETCHT0 1024(R11)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS 64(R9), Y1
+	VANDPS Y12, Y1, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 0(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPSRLD $4, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VBROADCASTSS 8(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VMOVUPS 128(R9), Y2
+	VANDPS Y12, Y2, Y3
+	VPSHUFB Y3, Y14, Y3
+	VBROADCASTSS 4(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $4, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 12(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPMADDWD Y11, Y2, Y2
+	VBROADCASTSS 44(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y2, Y3, Y2
+	VANDPS Y10, Y0, Y3
+	VXORPS Y9, Y3, Y1
+	VPADDD Y8, Y1, Y1
+	VPSRLD $8, Y1, Y1
+	VPSUBD Y8, Y1, Y1
+	VANDPS consts<>+3008(SB), Y3, Y3
+	PREFETCHT0 1088(R11)
+	VANDPS Y1, Y3, Y1
+	VPSLLD $20, Y1, Y1
+	VMULPS consts<>+3072(SB), Y1, Y1
+	VBROADCASTSS 32(DI), Y3
+	VMULPS Y3, Y1, Y3
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y2, Y3
+	VADDPS Y3, Y13, Y13
+	VMOVUPS 192(R9), Y3
+	VANDPS Y12, Y3, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 16(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPSRLD $4, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPSHUFB Y3, Y14, Y3
+	VBROADCASTSS 24(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VMOVUPS 256(R9), Y2
+	VANDPS Y12, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VBROADCASTSS 20(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $4, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 28(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VPMADDWD Y11, Y2, Y2
+	VBROADCASTSS 48(DI), Y1
+	PREFETCHT0 1152(R11)
+	VPSLLD $4, Y1, Y1
+	VPADDD Y2, Y1, Y2
+	VPSRLD $8, Y0, Y1
+	VANDPS Y10, Y1, Y1
+	VXORPS Y9, Y1, Y3
+	VPADDD Y8, Y3, Y3
+	VPSRLD $8, Y3, Y3
+	VPSUBD Y8, Y3, Y3
+	VANDPS consts<>+3008(SB), Y1, Y1
+	VANDPS Y3, Y1, Y3
+	VPSLLD $20, Y3, Y3
+	VMULPS consts<>+3072(SB), Y3, Y3
+	VBROADCASTSS 32(DI), Y1
+	VMULPS Y1, Y3, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VADDPS Y1, Y13, Y13
+	VMOVUPS 320(R9), Y1
+	VANDPS Y12, Y1, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 60(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPSRLD $4, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VBROADCASTSS 68(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VMOVUPS 384(R9), Y2
+	VANDPS Y12, Y2, Y3
+	VPSHUFB Y3, Y14, Y3
+	VBROADCASTSS 64(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	PREFETCHT0 1216(R11)
+	VPSRLD $4, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 72(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPMADDWD Y11, Y2, Y2
+	VBROADCASTSS 104(DI), Y3
+	VPSLLD $4, Y3, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $16, Y0, Y3
+	VANDPS Y10, Y3, Y3
+	VXORPS Y9, Y3, Y1
+	VPADDD Y8, Y1, Y1
+	VPSRLD $8, Y1, Y1
+	VPSUBD Y8, Y1, Y1
+	VANDPS consts<>+3008(SB), Y3, Y3
+	VANDPS Y1, Y3, Y1
+	VPSLLD $20, Y1, Y1
+	VMULPS consts<>+3072(SB), Y1, Y1
+	VBROADCASTSS 92(DI), Y3
+	VMULPS Y3, Y1, Y3
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y2, Y3
+	VADDPS Y3, Y13, Y13
+	VMOVUPS 448(R9), Y3
+	VANDPS Y12, Y3, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 76(DI), Y1
+	VPMADDUBSW Y1, Y2, Y2
+	VPSRLD $4, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPSHUFB Y3, Y14, Y3
+	PREFETCHT0 1280(R11)
+	VBROADCASTSS 84(DI), Y1
+	VPMADDUBSW Y1, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VMOVUPS 512(R9), Y2
+	VANDPS Y12, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VBROADCASTSS 80(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $4, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VBROADCASTSS 88(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VPMADDWD Y11, Y2, Y2
+	VBROADCASTSS 108(DI), Y1
+	VPSLLD $4, Y1, Y1
+	VPADDD Y2, Y1, Y2
+	VPSRLD $24, Y0, Y0
+	VXORPS Y9, Y0, Y1
+	VPADDD Y8, Y1, Y1
+	VPSRLD $8, Y1, Y1
+	VPSUBD Y8, Y1, Y1
+	VANDPS consts<>+3008(SB), Y0, Y0
+	VANDPS Y1, Y0, Y1
+	VPSLLD $20, Y1, Y1
+	VMULPS consts<>+3072(SB), Y1, Y1
+	VBROADCASTSS 92(DI), Y0
+	VMULPS Y0, Y1, Y0
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VADDPS Y0, Y13, Y13
+	VMOVUPS Y13, (R12)
+	ADDQ $32, R12
+	ADDQ $320, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -640(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $576, SI
+	ADDQ $120, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 288 bytes.
+//
+// func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+3136(SB), Z30
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z29
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 32(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VBROADCASTSS 40(DI), Z3
+	VPDPBUSD.BCST 0(DI), Z2, Z3
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 4(DI), Z2, Z3
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 8(DI), Z2, Z3
+	VPSRLD $12, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 12(DI), Z2, Z3
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 16(DI), Z2, Z3
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 20(DI), Z2, Z3
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 24(DI), Z2, Z3
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	PREFETCHT0 1088(R11)
+	VPDPBUSD.BCST 28(DI), Z1, Z3
+	VBROADCASTSS 32(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 96(R9), Z1
+	VPERMD Z30, Z1, Z3
+	VBROADCASTSS 100(DI), Z2
+	VPDPBUSD.BCST 60(DI), Z3, Z2
+	VPSRLD $4, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 64(DI), Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 68(DI), Z3, Z2
+	VPSRLD $12, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 72(DI), Z3, Z2
+	VPSRLD $16, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 76(DI), Z3, Z2
+	VPSRLD $20, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	PREFETCHT0 1152(R11)
+	VPDPBUSD.BCST 80(DI), Z3, Z2
+	VPSRLD $24, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 84(DI), Z3, Z2
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPDPBUSD.BCST 88(DI), Z1, Z2
+	VBROADCASTSS 92(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 160(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VBROADCASTSS 160(DI), Z3
+	VPDPBUSD.BCST 120(DI), Z2, Z3
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 124(DI), Z2, Z3
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 128(DI), Z2, Z3
+	VPSRLD $12, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	PREFETCHT0 1216(R11)
+	VPDPBUSD.BCST 132(DI), Z2, Z3
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 136(DI), Z2, Z3
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 140(DI), Z2, Z3
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPDPBUSD.BCST 144(DI), Z2, Z3
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPDPBUSD.BCST 148(DI), Z1, Z3
+	VBROADCASTSS 152(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS 224(R9), Z1
+	VPERMD Z30, Z1, Z3
+	VBROADCASTSS 220(DI), Z2
+	VPDPBUSD.BCST 180(DI), Z3, Z2
+	VPSRLD $4, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	PREFETCHT0 1280(R11)
+	VPDPBUSD.BCST 184(DI), Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 188(DI), Z3, Z2
+	VPSRLD $12, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 192(DI), Z3, Z2
+	VPSRLD $16, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 196(DI), Z3, Z2
+	VPSRLD $20, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 200(DI), Z3, Z2
+	VPSRLD $24, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPDPBUSD.BCST 204(DI), Z3, Z2
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPDPBUSD.BCST 208(DI), Z1, Z2
+	VBROADCASTSS 212(DI), Z1
+	VMULPS Z1, Z0, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z29, Z29
+	VMOVUPS Z29, (R12)
+	ADDQ $64, R12
+	ADDQ $320, R11
+	ADDQ R8, R9
+	LEAQ -320(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $288, SI
+	ADDQ $240, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 144 bytes.
+//
+// func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+2048(SB), Y13
+	VMOVUPS consts<>+832(SB), Y12
+	VMOVUPS consts<>+3200(SB), Y11
+	VMOVUPS consts<>+64(SB), Y10
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 32(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 0(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPSRLD $3, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 4(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $7, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 8(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $11, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 12(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $15, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 16(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $19, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 20(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $23, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 24(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $27, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 28(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VBROADCASTSS 32(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD Y10, Y1, Y1
+	VBROADCASTSS 40(DI), Y3
+	VPADDD Y1, Y3, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 96(R9), Y2
+	VPSLLD $1, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 60(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPSRLD $3, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 64(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $7, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 68(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	PREFETCHT0 1088(R11)
+	VPSRLD $11, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 72(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $15, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 76(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $19, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 80(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $23, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 84(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $27, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 88(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VBROADCASTSS 92(DI), Y1
+	VMULPS Y1, Y0, Y1
+	VPMADDWD Y10, Y2, Y2
+	VBROADCASTSS 100(DI), Y3
+	VPADDD Y2, Y3, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS 160(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 120(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPSRLD $3, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 124(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $7, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 128(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $11, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 132(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $15, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 136(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $19, Y1, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 140(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y2, Y3, Y3
+	VPSRLD $23, Y1, Y2
+	PREFETCHT0 1152(R11)
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 144(DI), Y4
+	VPMADDUBSW Y4, Y2, Y2
+	VPADDW Y3, Y2, Y2
+	VPSRLD $27, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 148(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPADDW Y2, Y1, Y1
+	VBROADCASTSS 152(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VPMADDWD Y10, Y1, Y1
+	VBROADCASTSS 160(DI), Y3
+	VPADDD Y1, Y3, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 224(R9), Y2
+	VPSLLD $1, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 180(DI), Y3
+	VPMADDUBSW Y3, Y1, Y1
+	VPSRLD $3, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 184(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $7, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 188(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $11, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 192(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $15, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 196(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $19, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPMULLD Y12, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VBROADCASTSS 200(DI), Y4
+	VPMADDUBSW Y4, Y3, Y3
+	VPADDW Y1, Y3, Y3
+	VPSRLD $23, Y2, Y1
+	VANDPS Y13, Y1, Y1
+	VPMULLD Y12, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VBROADCASTSS 204(DI), Y4
+	VPMADDUBSW Y4, Y1, Y1
+	VPADDW Y3, Y1, Y1
+	VPSRLD $27, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPMULLD Y12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VBROADCASTSS 208(DI), Y3
+	VPMADDUBSW Y3, Y2, Y2
+	VPADDW Y1, Y2, Y2
+	VBROADCASTSS 212(DI), Y1
+	VMULPS Y1, Y0, Y1
+	VPMADDWD Y10, Y2, Y2
+	VBROADCASTSS 220(DI), Y0
+	VPADDD Y2, Y0, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y1
+	VADDPS Y1, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $192, R11
+	ADDQ $32, R9
+	ADDQ $16, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -32(R10)(R8*1), R10
+	LEAQ -384(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $288, SI
+	ADDQ $240, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 576 bytes.
+//
+// func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+0(SB), Z29
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1024(R11)
+	PREFETCHT1 2048(R11)
+	VMOVUPS 64(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VBROADCASTSS 40(DI), Z1
+	VPSLLD $7, Z1, Z1
+	PREFETCHT0 1088(R11)
+	PREFETCHT1 2112(R11)
+	VPDPBUSD.BCST 0(DI), Z0, Z1
+	VMOVUPS 128(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 4(DI), Z0, Z1
+	PREFETCHT0 1152(R11)
+	PREFETCHT1 2176(R11)
+	VMOVUPS 192(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 8(DI), Z0, Z1
+	PREFETCHT0 1216(R11)
+	PREFETCHT1 2240(R11)
+	VMOVUPS 256(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 12(DI), Z0, Z1
+	VMOVUPS 320(R9), Z0
+	PREFETCHT0 1280(R11)
+	PREFETCHT1 2304(R11)
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 16(DI), Z0, Z1
+	VMOVUPS 384(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1344(R11)
+	PREFETCHT1 2368(R11)
+	VPDPBUSD.BCST 20(DI), Z0, Z1
+	VMOVUPS 448(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1408(R11)
+	PREFETCHT1 2432(R11)
+	VPDPBUSD.BCST 24(DI), Z0, Z1
+	VMOVUPS 512(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 28(DI), Z0, Z1
+	PREFETCHT0 1472(R11)
+	PREFETCHT1 2496(R11)
+	VMOVUPS 0(R9), Z0
+	VPMOVDW Z0, Y0
+	VCVTPH2PS Y0, Z0
+	VBROADCASTSS 32(DI), Z2
+	VMULPS Z2, Z0, Z2
+	PREFETCHT0 1536(R11)
+	PREFETCHT1 2560(R11)
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $576, R11
+	ADDQ R8, R9
+	LEAQ -576(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $576, SI
+	ADDQ $60, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 288 bytes.
+//
+// func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+64(SB), Y13
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 64(R9), Y0
+	VBROADCASTSS 0(DI), Y1
+	VPSIGNB Y0, Y1, Y1
+	VPABSB Y0, Y0
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VMOVUPS 128(R9), Y1
+	VBROADCASTSS 4(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1088(R11)
+	VMOVUPS 192(R9), Y0
+	VBROADCASTSS 8(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 256(R9), Y1
+	VBROADCASTSS 12(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	PREFETCHT0 1152(R11)
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 320(R9), Y0
+	VBROADCASTSS 16(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 384(R9), Y1
+	VBROADCASTSS 20(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	PREFETCHT0 1216(R11)
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 448(R9), Y0
+	VBROADCASTSS 24(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 512(R9), Y1
+	VBROADCASTSS 28(DI), Y2
+	PREFETCHT0 1280(R11)
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 0(R9), Y0
+	VPSLLD $16, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPACKUSDW Y0, Y0, Y0
+	VPERMQ $0x08, Y0, Y0
+	VCVTPH2PS X0, Y0
+	VBROADCASTSS 32(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $320, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -640(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	ADDQ $576, SI
+	ADDQ $60, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 16 rows, 4672 bytes.
+//
+// func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+0(SB), Z29
+	MOVQ R8, R14
+	CMPQ BX, $4
+	JEQ four
+	XORQ R14, R14
+four:
+	LEAQ (R14)(R14*2), R15
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel0:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 64(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VBROADCASTSS 40(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 0(DI), Z0, Z1
+	VMOVUPS 128(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 4(DI), Z0, Z1
+	VMOVUPS 192(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 8(DI), Z0, Z1
+	VMOVUPS 256(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPDPBUSD.BCST 12(DI), Z0, Z1
+	VMOVUPS 320(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 16(DI), Z0, Z1
+	VMOVUPS 384(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 20(DI), Z0, Z1
+	VMOVUPS 448(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 24(DI), Z0, Z1
+	VMOVUPS 512(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 28(DI), Z0, Z1
+	PREFETCHT0 1664(R11)
+	PREFETCHT0 1664(R11)(R14*1)
+	PREFETCHT0 1664(R11)(R14*2)
+	PREFETCHT0 1664(R11)(R15*1)
+	PREFETCHT1 3712(R11)
+	PREFETCHT1 3712(R11)(R14*1)
+	PREFETCHT1 3712(R11)(R14*2)
+	PREFETCHT1 3712(R11)(R15*1)
+	VMOVUPS 0(R9), Z0
+	VBROADCASTSS 32(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS 576(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VBROADCASTSS 100(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 60(DI), Z2, Z1
+	VMOVUPS 640(R9), Z2
+	PREFETCHT0 1728(R11)
+	PREFETCHT0 1728(R11)(R14*1)
+	PREFETCHT0 1728(R11)(R14*2)
+	PREFETCHT0 1728(R11)(R15*1)
+	PREFETCHT1 3776(R11)
+	PREFETCHT1 3776(R11)(R14*1)
+	PREFETCHT1 3776(R11)(R14*2)
+	PREFETCHT1 3776(R11)(R15*1)
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 64(DI), Z2, Z1
+	VMOVUPS 704(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 68(DI), Z2, Z1
+	VMOVUPS 768(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 72(DI), Z2, Z1
+	VMOVUPS 832(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 76(DI), Z2, Z1
+	VMOVUPS 896(R9), Z2
+	VXORPS Z29, Z2, Z2
+	PREFETCHT0 1792(R11)
+	PREFETCHT0 1792(R11)(R14*1)
+	PREFETCHT0 1792(R11)(R14*2)
+	PREFETCHT0 1792(R11)(R15*1)
+	PREFETCHT1 3840(R11)
+	PREFETCHT1 3840(R11)(R14*1)
+	PREFETCHT1 3840(R11)(R14*2)
+	PREFETCHT1 3840(R11)(R15*1)
+	VPDPBUSD.BCST 80(DI), Z2, Z1
+	VMOVUPS 960(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 84(DI), Z2, Z1
+	VMOVUPS 1024(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 88(DI), Z2, Z1
+	VBROADCASTSS 92(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $320, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 1280(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel1:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 1088(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VBROADCASTSS 160(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 120(DI), Z2, Z1
+	VMOVUPS 1152(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 124(DI), Z2, Z1
+	VMOVUPS 1216(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 128(DI), Z2, Z1
+	VMOVUPS 1280(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 132(DI), Z2, Z1
+	VMOVUPS 1344(R9), Z2
+	VXORPS Z29, Z2, Z2
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPDPBUSD.BCST 136(DI), Z2, Z1
+	VMOVUPS 1408(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 140(DI), Z2, Z1
+	VMOVUPS 1472(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 144(DI), Z2, Z1
+	VMOVUPS 1536(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 148(DI), Z2, Z1
+	VMOVUPS 0(R9), Z2
+	VBROADCASTSS 152(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	PREFETCHT0 1664(R11)
+	PREFETCHT0 1664(R11)(R14*1)
+	PREFETCHT0 1664(R11)(R14*2)
+	PREFETCHT0 1664(R11)(R15*1)
+	PREFETCHT1 3712(R11)
+	PREFETCHT1 3712(R11)(R14*1)
+	PREFETCHT1 3712(R11)(R14*2)
+	PREFETCHT1 3712(R11)(R15*1)
+	VMOVUPS 1600(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VBROADCASTSS 220(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 180(DI), Z0, Z1
+	VMOVUPS 1664(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 184(DI), Z0, Z1
+	VMOVUPS 1728(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 188(DI), Z0, Z1
+	VMOVUPS 1792(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 192(DI), Z0, Z1
+	VMOVUPS 1856(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1728(R11)
+	PREFETCHT0 1728(R11)(R14*1)
+	PREFETCHT0 1728(R11)(R14*2)
+	PREFETCHT0 1728(R11)(R15*1)
+	PREFETCHT1 3776(R11)
+	PREFETCHT1 3776(R11)(R14*1)
+	PREFETCHT1 3776(R11)(R14*2)
+	PREFETCHT1 3776(R11)(R15*1)
+	VPDPBUSD.BCST 196(DI), Z0, Z1
+	VMOVUPS 1920(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 200(DI), Z0, Z1
+	VMOVUPS 1984(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 204(DI), Z0, Z1
+	VMOVUPS 2048(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 208(DI), Z0, Z1
+	VBROADCASTSS 212(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $256, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 2304(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel2:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 2112(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VBROADCASTSS 280(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 240(DI), Z0, Z1
+	VMOVUPS 2176(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 244(DI), Z0, Z1
+	VMOVUPS 2240(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 248(DI), Z0, Z1
+	VMOVUPS 2304(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPDPBUSD.BCST 252(DI), Z0, Z1
+	VMOVUPS 2368(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 256(DI), Z0, Z1
+	VMOVUPS 2432(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 260(DI), Z0, Z1
+	VMOVUPS 2496(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 264(DI), Z0, Z1
+	VMOVUPS 2560(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 268(DI), Z0, Z1
+	PREFETCHT0 1664(R11)
+	PREFETCHT0 1664(R11)(R14*1)
+	PREFETCHT0 1664(R11)(R14*2)
+	PREFETCHT0 1664(R11)(R15*1)
+	PREFETCHT1 3712(R11)
+	PREFETCHT1 3712(R11)(R14*1)
+	PREFETCHT1 3712(R11)(R14*2)
+	PREFETCHT1 3712(R11)(R15*1)
+	VMOVUPS 0(R9), Z0
+	VBROADCASTSS 272(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS 2624(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VBROADCASTSS 340(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 300(DI), Z2, Z1
+	VMOVUPS 2688(R9), Z2
+	PREFETCHT0 1728(R11)
+	PREFETCHT0 1728(R11)(R14*1)
+	PREFETCHT0 1728(R11)(R14*2)
+	PREFETCHT0 1728(R11)(R15*1)
+	PREFETCHT1 3776(R11)
+	PREFETCHT1 3776(R11)(R14*1)
+	PREFETCHT1 3776(R11)(R14*2)
+	PREFETCHT1 3776(R11)(R15*1)
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 304(DI), Z2, Z1
+	VMOVUPS 2752(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 308(DI), Z2, Z1
+	VMOVUPS 2816(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 312(DI), Z2, Z1
+	VMOVUPS 2880(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 316(DI), Z2, Z1
+	VMOVUPS 2944(R9), Z2
+	VXORPS Z29, Z2, Z2
+	PREFETCHT0 1792(R11)
+	PREFETCHT0 1792(R11)(R14*1)
+	PREFETCHT0 1792(R11)(R14*2)
+	PREFETCHT0 1792(R11)(R15*1)
+	PREFETCHT1 3840(R11)
+	PREFETCHT1 3840(R11)(R14*1)
+	PREFETCHT1 3840(R11)(R14*2)
+	PREFETCHT1 3840(R11)(R15*1)
+	VPDPBUSD.BCST 320(DI), Z2, Z1
+	VMOVUPS 3008(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 324(DI), Z2, Z1
+	VMOVUPS 3072(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 328(DI), Z2, Z1
+	VBROADCASTSS 332(DI), Z2
+	VMULPS Z2, Z0, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VADDPS Z2, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $320, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 3584(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+panel3:
+	VMOVUPS (R12), Z30
+	PREFETCHT0 1536(R11)
+	PREFETCHT0 1536(R11)(R14*1)
+	PREFETCHT0 1536(R11)(R14*2)
+	PREFETCHT0 1536(R11)(R15*1)
+	PREFETCHT1 3584(R11)
+	PREFETCHT1 3584(R11)(R14*1)
+	PREFETCHT1 3584(R11)(R14*2)
+	PREFETCHT1 3584(R11)(R15*1)
+	VMOVUPS 3136(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VBROADCASTSS 400(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 360(DI), Z2, Z1
+	VMOVUPS 3200(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 364(DI), Z2, Z1
+	VMOVUPS 3264(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 368(DI), Z2, Z1
+	VMOVUPS 3328(R9), Z2
+	VXORPS Z29, Z2, Z2
+	PREFETCHT0 1600(R11)
+	PREFETCHT0 1600(R11)(R14*1)
+	PREFETCHT0 1600(R11)(R14*2)
+	PREFETCHT0 1600(R11)(R15*1)
+	PREFETCHT1 3648(R11)
+	PREFETCHT1 3648(R11)(R14*1)
+	PREFETCHT1 3648(R11)(R14*2)
+	PREFETCHT1 3648(R11)(R15*1)
+	VPDPBUSD.BCST 372(DI), Z2, Z1
+	VMOVUPS 3392(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 376(DI), Z2, Z1
+	VMOVUPS 3456(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 380(DI), Z2, Z1
+	VMOVUPS 3520(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 384(DI), Z2, Z1
+	VMOVUPS 3584(R9), Z2
+	VXORPS Z29, Z2, Z2
+	VPDPBUSD.BCST 388(DI), Z2, Z1
+	PREFETCHT0 1664(R11)
+	PREFETCHT0 1664(R11)(R14*1)
+	PREFETCHT0 1664(R11)(R14*2)
+	PREFETCHT0 1664(R11)(R15*1)
+	PREFETCHT1 3712(R11)
+	PREFETCHT1 3712(R11)(R14*1)
+	PREFETCHT1 3712(R11)(R14*2)
+	PREFETCHT1 3712(R11)(R15*1)
+	VMOVUPS 0(R9), Z2
+	VBROADCASTSS 392(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS 3648(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VBROADCASTSS 460(DI), Z1
+	VPSLLD $7, Z1, Z1
+	VPDPBUSD.BCST 420(DI), Z0, Z1
+	VMOVUPS 3712(R9), Z0
+	PREFETCHT0 1728(R11)
+	PREFETCHT0 1728(R11)(R14*1)
+	PREFETCHT0 1728(R11)(R14*2)
+	PREFETCHT0 1728(R11)(R15*1)
+	PREFETCHT1 3776(R11)
+	PREFETCHT1 3776(R11)(R14*1)
+	PREFETCHT1 3776(R11)(R14*2)
+	PREFETCHT1 3776(R11)(R15*1)
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 424(DI), Z0, Z1
+	VMOVUPS 3776(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 428(DI), Z0, Z1
+	VMOVUPS 3840(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 432(DI), Z0, Z1
+	VMOVUPS 3904(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 436(DI), Z0, Z1
+	VMOVUPS 3968(R9), Z0
+	VXORPS Z29, Z0, Z0
+	PREFETCHT0 1792(R11)
+	PREFETCHT0 1792(R11)(R14*1)
+	PREFETCHT0 1792(R11)(R14*2)
+	PREFETCHT0 1792(R11)(R15*1)
+	PREFETCHT1 3840(R11)
+	PREFETCHT1 3840(R11)(R14*1)
+	PREFETCHT1 3840(R11)(R14*2)
+	PREFETCHT1 3840(R11)(R15*1)
+	VPDPBUSD.BCST 440(DI), Z0, Z1
+	VMOVUPS 4032(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 444(DI), Z0, Z1
+	VMOVUPS 4096(R9), Z0
+	VXORPS Z29, Z0, Z0
+	VPDPBUSD.BCST 448(DI), Z0, Z1
+	VBROADCASTSS 452(DI), Z0
+	VMULPS Z0, Z2, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VADDPS Z0, Z30, Z30
+	VMOVUPS Z30, (R12)
+	ADDQ $64, R12
+	ADDQ $320, R11
+	ADDQ R8, R9
+	DECQ AX
+	JNE panel3
+	ADDQ $4672, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+// A turn takes a block of 8 rows, 2336 bytes.
+//
+// func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX2(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), DX
+	MOVQ panels+8(FP), SI
+	MOVQ next+16(FP), R8
+	MOVQ count+24(FP), BX
+	MOVQ x+32(FP), DI
+	MOVQ blocks+40(FP), CX
+	VMOVUPS consts<>+64(SB), Y13
+loop:
+	MOVQ SI, R9
+	LEAQ 0(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel0:
+	MOVQ $2, R13
+part0:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 64(R9), Y0
+	VBROADCASTSS 0(DI), Y1
+	VPSIGNB Y0, Y1, Y1
+	VPABSB Y0, Y0
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VMOVUPS 128(R9), Y1
+	VBROADCASTSS 4(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 192(R9), Y0
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 8(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 256(R9), Y1
+	VBROADCASTSS 12(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 320(R9), Y0
+	PREFETCHT0 1152(R11)
+	VBROADCASTSS 16(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 384(R9), Y1
+	VBROADCASTSS 20(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1216(R11)
+	VMOVUPS 448(R9), Y0
+	VBROADCASTSS 24(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 512(R9), Y1
+	VBROADCASTSS 28(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1280(R11)
+	VMOVUPS 0(R9), Y0
+	VBROADCASTSS 32(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 576(R9), Y2
+	VBROADCASTSS 60(DI), Y1
+	VPSIGNB Y2, Y1, Y1
+	VPABSB Y2, Y2
+	VPMADDUBSW Y1, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VMOVUPS 640(R9), Y1
+	PREFETCHT0 1344(R11)
+	VBROADCASTSS 64(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 704(R9), Y2
+	VBROADCASTSS 68(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 768(R9), Y1
+	PREFETCHT0 1408(R11)
+	VBROADCASTSS 72(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 832(R9), Y2
+	VBROADCASTSS 76(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1472(R11)
+	VMOVUPS 896(R9), Y1
+	VBROADCASTSS 80(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 960(R9), Y2
+	VBROADCASTSS 84(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1536(R11)
+	VMOVUPS 1024(R9), Y1
+	VBROADCASTSS 88(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 0(R9), Y2
+	VBROADCASTSS 92(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $576, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part0
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -1152(R11)(R8*1), R11
+	DECQ AX
+	JNE panel0
+	MOVQ SI, R9
+	LEAQ 1152(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel1:
+	MOVQ $2, R13
+part1:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 1088(R9), Y0
+	VBROADCASTSS 120(DI), Y1
+	VPSIGNB Y0, Y1, Y1
+	VPABSB Y0, Y0
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VMOVUPS 1152(R9), Y1
+	VBROADCASTSS 124(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 1216(R9), Y0
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 128(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1280(R9), Y1
+	VBROADCASTSS 132(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 1344(R9), Y0
+	PREFETCHT0 1152(R11)
+	VBROADCASTSS 136(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1408(R9), Y1
+	VBROADCASTSS 140(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1216(R11)
+	VMOVUPS 1472(R9), Y0
+	VBROADCASTSS 144(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 1536(R9), Y1
+	VBROADCASTSS 148(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1280(R11)
+	VMOVUPS 0(R9), Y0
+	VBROADCASTSS 152(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 1600(R9), Y2
+	VBROADCASTSS 180(DI), Y1
+	VPSIGNB Y2, Y1, Y1
+	VPABSB Y2, Y2
+	VPMADDUBSW Y1, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VMOVUPS 1664(R9), Y1
+	PREFETCHT0 1344(R11)
+	VBROADCASTSS 184(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 1728(R9), Y2
+	VBROADCASTSS 188(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 1792(R9), Y1
+	PREFETCHT0 1408(R11)
+	VBROADCASTSS 192(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 1856(R9), Y2
+	VBROADCASTSS 196(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1472(R11)
+	VMOVUPS 1920(R9), Y1
+	VBROADCASTSS 200(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 1984(R9), Y2
+	VBROADCASTSS 204(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1536(R11)
+	VMOVUPS 2048(R9), Y1
+	VBROADCASTSS 208(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 0(R9), Y2
+	VBROADCASTSS 212(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $576, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part1
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -1152(R11)(R8*1), R11
+	DECQ AX
+	JNE panel1
+	MOVQ SI, R9
+	LEAQ 2304(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel2:
+	MOVQ $2, R13
+part2:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 2112(R9), Y0
+	VBROADCASTSS 240(DI), Y1
+	VPSIGNB Y0, Y1, Y1
+	VPABSB Y0, Y0
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VMOVUPS 2176(R9), Y1
+	VBROADCASTSS 244(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 2240(R9), Y0
+	PREFETCHT0 1088(R11)
+	VBROADCASTSS 248(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 2304(R9), Y1
+	VBROADCASTSS 252(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 2368(R9), Y0
+	PREFETCHT0 1152(R11)
+	VBROADCASTSS 256(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 2432(R9), Y1
+	VBROADCASTSS 260(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1216(R11)
+	VMOVUPS 2496(R9), Y0
+	VBROADCASTSS 264(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 2560(R9), Y1
+	VBROADCASTSS 268(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1280(R11)
+	VMOVUPS 0(R9), Y0
+	VBROADCASTSS 272(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	VMOVUPS 2624(R9), Y2
+	VBROADCASTSS 300(DI), Y1
+	VPSIGNB Y2, Y1, Y1
+	VPABSB Y2, Y2
+	VPMADDUBSW Y1, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VMOVUPS 2688(R9), Y1
+	PREFETCHT0 1344(R11)
+	VBROADCASTSS 304(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 2752(R9), Y2
+	VBROADCASTSS 308(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 2816(R9), Y1
+	PREFETCHT0 1408(R11)
+	VBROADCASTSS 312(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 2880(R9), Y2
+	VBROADCASTSS 316(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1472(R11)
+	VMOVUPS 2944(R9), Y1
+	VBROADCASTSS 320(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 3008(R9), Y2
+	VBROADCASTSS 324(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 1536(R11)
+	VMOVUPS 3072(R9), Y1
+	VBROADCASTSS 328(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 0(R9), Y2
+	VBROADCASTSS 332(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $576, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part2
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -1152(R11)(R8*1), R11
+	DECQ AX
+	JNE panel2
+	MOVQ SI, R9
+	LEAQ 3456(SI), R11
+	MOVQ DX, R12
+	MOVQ BX, AX
+	MOVQ SI, R10
+panel3:
+	MOVQ $2, R13
+part3:
+	VMOVUPS (R12), Y14
+	PREFETCHT0 1024(R11)
+	VMOVUPS 3136(R9), Y0
+	VBROADCASTSS 360(DI), Y1
+	VPSIGNB Y0, Y1, Y1
+	VPABSB Y0, Y0
+	VPMADDUBSW Y1, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VMOVUPS 3200(R9), Y1
+	VBROADCASTSS 364(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	PREFETCHT0 1088(R11)
+	VMOVUPS 3264(R9), Y0
+	VBROADCASTSS 368(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 3328(R9), Y1
+	VBROADCASTSS 372(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	PREFETCHT0 1152(R11)
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 3392(R9), Y0
+	VBROADCASTSS 376(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 3456(R9), Y1
+	VBROADCASTSS 380(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	PREFETCHT0 1216(R11)
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 3520(R9), Y0
+	VBROADCASTSS 384(DI), Y2
+	VPSIGNB Y0, Y2, Y2
+	VPABSB Y0, Y0
+	VPMADDUBSW Y2, Y0, Y0
+	VPMADDWD Y13, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VMOVUPS 3584(R9), Y1
+	PREFETCHT0 1280(R11)
+	VBROADCASTSS 388(DI), Y2
+	VPSIGNB Y1, Y2, Y2
+	VPABSB Y1, Y1
+	VPMADDUBSW Y2, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y1
+	VMOVUPS 0(R9), Y0
+	VBROADCASTSS 392(DI), Y2
+	VMULPS Y2, Y0, Y2
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VADDPS Y2, Y14, Y14
+	PREFETCHT0 1344(R11)
+	VMOVUPS 3648(R9), Y2
+	VBROADCASTSS 420(DI), Y1
+	VPSIGNB Y2, Y1, Y1
+	VPABSB Y2, Y2
+	VPMADDUBSW Y1, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VMOVUPS 3712(R9), Y1
+	VBROADCASTSS 424(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	PREFETCHT0 1408(R11)
+	VMOVUPS 3776(R9), Y2
+	VBROADCASTSS 428(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 3840(R9), Y1
+	VBROADCASTSS 432(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	PREFETCHT0 1472(R11)
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 3904(R9), Y2
+	VBROADCASTSS 436(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 3968(R9), Y1
+	VBROADCASTSS 440(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	PREFETCHT0 1536(R11)
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 4032(R9), Y2
+	VBROADCASTSS 444(DI), Y0
+	VPSIGNB Y2, Y0, Y0
+	VPABSB Y2, Y2
+	VPMADDUBSW Y0, Y2, Y2
+	VPMADDWD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y2
+	VMOVUPS 4096(R9), Y1
+	PREFETCHT0 1600(R11)
+	VBROADCASTSS 448(DI), Y0
+	VPSIGNB Y1, Y0, Y0
+	VPABSB Y1, Y1
+	VPMADDUBSW Y0, Y1, Y1
+	VPMADDWD Y13, Y1, Y1
+	VPADDD Y1, Y2, Y1
+	VMOVUPS 0(R9), Y2
+	VBROADCASTSS 452(DI), Y0
+	VMULPS Y0, Y2, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VADDPS Y0, Y14, Y14
+	VMOVUPS Y14, (R12)
+	ADDQ $32, R12
+	ADDQ $640, R11
+	ADDQ $32, R9
+	ADDQ $0, R10
+	DECQ R13
+	JNE part3
+	LEAQ -64(R9)(R8*1), R9
+	LEAQ -0(R10)(R8*1), R10
+	LEAQ -1280(R11)(R8*1), R11
+	DECQ AX
+	JNE panel3
+	ADDQ $4672, SI
+	ADDQ $480, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 544 bytes.
 //
-// func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ8_0AVX512(SB), NOSPLIT, $0-40
+// func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -11338,8 +31138,8 @@ loop:
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $0-40
+// func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -11408,15 +31208,15 @@ part:
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_0AVX512(SB), NOSPLIT, $0-40
+// func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+128(SB), Z30
-	VMOVUPS consts<>+1728(SB), Z29
+	VMOVUPS consts<>+3264(SB), Z29
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -11478,15 +31278,15 @@ loop:
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $0-40
+// func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+128(SB), Y14
-	VMOVUPS consts<>+1728(SB), Y13
+	VMOVUPS consts<>+3264(SB), Y13
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -11553,8 +31353,8 @@ part:
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 2304 bytes.
 //
-// func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_KAVX512(SB), NOSPLIT, $0-40
+// func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_KAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -12042,8 +31842,8 @@ loop:
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_KAVX2(SB), NOSPLIT, $0-40
+// func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_KAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -12546,8 +32346,8 @@ part:
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 3360 bytes.
 //
-// func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ6_KAVX512(SB), NOSPLIT, $0-40
+// func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ6_KAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -12555,7 +32355,7 @@ TEXT ·unpackQ6_KAVX512(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+512(SB), Z30
 	VMOVUPS consts<>+128(SB), Z29
-	VMOVUPS consts<>+1792(SB), Z28
+	VMOVUPS consts<>+3328(SB), Z28
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -13223,8 +33023,8 @@ loop:
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ6_KAVX2(SB), NOSPLIT, $0-40
+// func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ6_KAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -13232,7 +33032,7 @@ TEXT ·unpackQ6_KAVX2(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+512(SB), Y14
 	VMOVUPS consts<>+128(SB), Y13
-	VMOVUPS consts<>+1792(SB), Y12
+	VMOVUPS consts<>+3328(SB), Y12
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -13905,8 +33705,8 @@ part:
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 320 bytes.
 //
-// func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_1AVX512(SB), NOSPLIT, $0-40
+// func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_1AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -13981,8 +33781,8 @@ loop:
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $0-40
+// func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -14068,8 +33868,8 @@ part:
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 352 bytes.
 //
-// func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_0AVX512(SB), NOSPLIT, $0-40
+// func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -14077,7 +33877,7 @@ TEXT ·unpackQ5_0AVX512(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+128(SB), Z29
 	VMOVUPS consts<>+704(SB), Z30
-	VMOVUPS consts<>+1856(SB), Z28
+	VMOVUPS consts<>+3392(SB), Z28
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -14161,8 +33961,8 @@ loop:
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_0AVX2(SB), NOSPLIT, $0-40
+// func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_0AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -14172,7 +33972,7 @@ TEXT ·unpackQ5_0AVX2(SB), NOSPLIT, $0-40
 	VMOVUPS consts<>+832(SB), Y13
 	VMOVUPS consts<>+896(SB), Y12
 	VMOVUPS consts<>+128(SB), Y11
-	VMOVUPS consts<>+1856(SB), Y10
+	VMOVUPS consts<>+3392(SB), Y10
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -14279,8 +34079,8 @@ part:
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 384 bytes.
 //
-// func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_1AVX512(SB), NOSPLIT, $0-40
+// func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_1AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -14378,8 +34178,8 @@ loop:
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_1AVX2(SB), NOSPLIT, $0-40
+// func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_1AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -14508,8 +34308,8 @@ part:
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 2816 bytes.
 //
-// func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_KAVX512(SB), NOSPLIT, $0-40
+// func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_KAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -15198,8 +34998,8 @@ loop:
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ5_KAVX2(SB), NOSPLIT, $0-40
+// func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ5_KAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -15926,8 +35726,8 @@ part:
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackIQ4_NLAVX512(SB), NOSPLIT, $0-40
+// func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ4_NLAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -15996,8 +35796,8 @@ loop:
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackIQ4_NLAVX2(SB), NOSPLIT, $0-40
+// func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ4_NLAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -16071,8 +35871,8 @@ part:
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 2176 bytes.
 //
-// func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackIQ4_XSAVX512(SB), NOSPLIT, $0-40
+// func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ4_XSAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -16503,8 +36303,8 @@ loop:
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackIQ4_XSAVX2(SB), NOSPLIT, $0-40
+// func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ4_XSAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -16942,8 +36742,8 @@ part:
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 272 bytes.
 //
-// func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackMXFP4AVX512(SB), NOSPLIT, $0-40
+// func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackMXFP4AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -16951,7 +36751,7 @@ TEXT ·unpackMXFP4AVX512(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1280(SB), Z30
 	VMOVUPS consts<>+128(SB), Z29
-	VMOVUPS consts<>+1856(SB), Z28
+	VMOVUPS consts<>+3392(SB), Z28
 	VMOVUPS consts<>+1344(SB), Z27
 loop:
 	MOVQ SI, R9
@@ -17024,8 +36824,8 @@ loop:
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackMXFP4AVX2(SB), NOSPLIT, $0-40
+// func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackMXFP4AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -17033,7 +36833,7 @@ TEXT ·unpackMXFP4AVX2(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y13
-	VMOVUPS consts<>+1856(SB), Y12
+	VMOVUPS consts<>+3392(SB), Y12
 	VMOVUPS consts<>+320(SB), Y11
 loop:
 	MOVQ SI, R9
@@ -17116,15 +36916,15 @@ part:
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackTQ2_0AVX512(SB), NOSPLIT, $0-40
+// func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackTQ2_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1408(SB), Z30
-	VMOVUPS consts<>+1920(SB), Z29
+	VMOVUPS consts<>+3456(SB), Z29
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -17442,15 +37242,15 @@ loop:
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackTQ2_0AVX2(SB), NOSPLIT, $0-40
+// func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackTQ2_0AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1408(SB), Y14
-	VMOVUPS consts<>+1920(SB), Y13
+	VMOVUPS consts<>+3456(SB), Y13
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -17761,18 +37561,18 @@ part:
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ2_0AVX512(SB), NOSPLIT, $0-40
+// func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ2_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
-	VMOVUPS consts<>+1984(SB), Z30
+	VMOVUPS consts<>+3520(SB), Z30
 	VMOVUPS consts<>+448(SB), Z29
-	VMOVUPS consts<>+2048(SB), Z28
-	VMOVUPS consts<>+2112(SB), Z27
-	VMOVUPS consts<>+1920(SB), Z26
+	VMOVUPS consts<>+3584(SB), Z28
+	VMOVUPS consts<>+3648(SB), Z27
+	VMOVUPS consts<>+3456(SB), Z26
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -17947,18 +37747,18 @@ loop:
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ2_0AVX2(SB), NOSPLIT, $0-40
+// func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ2_0AVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
 	MOVQ m+24(FP), R8
 	MOVQ blocks+32(FP), CX
-	VMOVUPS consts<>+1984(SB), Y14
+	VMOVUPS consts<>+3520(SB), Y14
 	VMOVUPS consts<>+448(SB), Y13
-	VMOVUPS consts<>+2048(SB), Y12
-	VMOVUPS consts<>+2112(SB), Y11
-	VMOVUPS consts<>+1920(SB), Y10
+	VMOVUPS consts<>+3584(SB), Y12
+	VMOVUPS consts<>+3648(SB), Y11
+	VMOVUPS consts<>+3456(SB), Y10
 loop:
 	MOVQ SI, R9
 	MOVQ SI, R11
@@ -18170,8 +37970,8 @@ part:
 // unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 1344 bytes.
 //
-// func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ2_KAVX512(SB), NOSPLIT, $0-40
+// func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ2_KAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -18670,8 +38470,8 @@ loop:
 // unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ2_KAVX2(SB), NOSPLIT, $0-40
+// func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ2_KAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -19183,8 +38983,8 @@ part:
 // unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ3_KAVX512(SB), NOSPLIT, $0-40
+// func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ3_KAVX512(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -19192,7 +38992,7 @@ TEXT ·unpackQ3_KAVX512(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1408(SB), Z30
 	VMOVUPS consts<>+1600(SB), Z29
-	VMOVUPS consts<>+2176(SB), Z28
+	VMOVUPS consts<>+3712(SB), Z28
 	VMOVUPS consts<>+448(SB), Z27
 	VMOVUPS consts<>+384(SB), Z26
 	VMOVUPS consts<>+1216(SB), Z25
@@ -19828,8 +39628,8 @@ loop:
 // unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
-TEXT ·unpackQ3_KAVX2(SB), NOSPLIT, $0-40
+// func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ3_KAVX2(SB), NOSPLIT, $0-48
 	MOVQ panel+0(FP), SI
 	MOVQ bytes+8(FP), DI
 	MOVQ s+16(FP), DX
@@ -19837,7 +39637,7 @@ TEXT ·unpackQ3_KAVX2(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), CX
 	VMOVUPS consts<>+1408(SB), Y14
 	VMOVUPS consts<>+1600(SB), Y13
-	VMOVUPS consts<>+2176(SB), Y12
+	VMOVUPS consts<>+3712(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
 	VMOVUPS consts<>+384(SB), Y10
 	VMOVUPS consts<>+1216(SB), Y9
@@ -20523,6 +40323,16969 @@ part:
 	VZEROUPPER
 	RET
 
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 1056 bytes.
+//
+// func unpackIQ2_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_XXSAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Z29
+	VMOVUPS consts<>+1792(SB), Z28
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z27
+	VMOVUPS consts<>+1920(SB), Z26
+	VMOVUPS consts<>+1984(SB), Z25
+	VMOVUPS consts<>+2048(SB), Z24
+	VMOVUPS consts<>+2112(SB), Z23
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 96(R9), Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z4
+	VXORPS Z4, Z3, Z4
+	VANDPS Z28, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z27, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 0(DI)
+	VPSLLD $3, Z4, Z6
+	VPSRLD $4, Z2, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 64(DI)
+	VPSRLD $8, Z1, Z6
+	VANDPS Z28, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPSRLD $7, Z2, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z7, Z5, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 128(DI)
+	VPSRLD $4, Z4, Z7
+	VPSRLD $11, Z2, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPADDD Z7, Z6, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 192(DI)
+	VPSRLD $16, Z1, Z7
+	VANDPS Z28, Z7, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z6
+	VPSRLD $14, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 256(DI)
+	VPSRLD $11, Z4, Z5
+	VPSRLD $18, Z2, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z3
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z7
+	VXORPS Z7, Z3, Z7
+	VPADDD Z5, Z7, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 320(DI)
+	VPSRLD $24, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z5
+	VPSRLD $21, Z2, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z7, Z3, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 384(DI)
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z2, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z7
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z1
+	VXORPS Z1, Z7, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 448(DI)
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z23, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 160(R9), Z2
+	VMOVUPS 224(R9), Z4
+	VPSRLD $1, Z4, Z1
+	VXORPS Z1, Z4, Z1
+	VPSRLD $2, Z1, Z7
+	VXORPS Z7, Z1, Z7
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z7, Z1
+	VPSRLD $6, Z4, Z7
+	VXORPS Z7, Z1, Z7
+	VANDPS Z28, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z3
+	VPERMD Z30, Z4, Z5
+	VPSUBD Z5, Z27, Z6
+	VXORPS Z6, Z3, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 512(DI)
+	VPSLLD $3, Z7, Z5
+	VPSRLD $4, Z4, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z5, Z1, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 576(DI)
+	VPSRLD $8, Z2, Z5
+	VANDPS Z28, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $7, Z4, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z3
+	VXORPS Z3, Z1, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 640(DI)
+	VPSRLD $4, Z7, Z6
+	VPSRLD $11, Z4, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z6, Z5, Z6
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 704(DI)
+	VPSRLD $16, Z2, Z6
+	VANDPS Z28, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPSRLD $14, Z4, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 768(DI)
+	VPSRLD $11, Z7, Z3
+	VPSRLD $18, Z4, Z1
+	VANDPS Z25, Z1, Z1
+	VPTERNLOGD $0xec, Z26, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z1
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 832(DI)
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $21, Z4, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 896(DI)
+	VPSRLD $18, Z7, Z7
+	VPSRLD $25, Z4, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z6
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 960(DI)
+	VPSRLD $27, Z4, Z4
+	VPTERNLOGD $0xec, Z24, Z23, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z0
+	VMOVUPS Z0, 64(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 288(R9), Z4
+	VMOVUPS 352(R9), Z7
+	VPSRLD $1, Z7, Z2
+	VXORPS Z2, Z7, Z2
+	VPSRLD $2, Z2, Z6
+	VXORPS Z6, Z2, Z6
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z6, Z2
+	VPSRLD $6, Z7, Z6
+	VXORPS Z6, Z2, Z6
+	VANDPS Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z7, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1024(DI)
+	VPSLLD $3, Z6, Z3
+	VPSRLD $4, Z7, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1088(DI)
+	VPSRLD $8, Z4, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z2
+	VPSRLD $7, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z5, Z1, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 1152(DI)
+	VPSRLD $4, Z6, Z5
+	VPSRLD $11, Z7, Z1
+	VANDPS Z25, Z1, Z1
+	VPTERNLOGD $0xec, Z26, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z1
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z1, Z3
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VPADDD Z5, Z3, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 1216(DI)
+	VPSRLD $16, Z4, Z5
+	VANDPS Z28, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $14, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 1280(DI)
+	VPSRLD $11, Z6, Z1
+	VPSRLD $18, Z7, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 1344(DI)
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z1
+	VPSRLD $21, Z7, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z5, Z2, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 1408(DI)
+	VPSRLD $18, Z6, Z6
+	VPSRLD $25, Z7, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 1472(DI)
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z24, Z23, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z7
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS Z7, 128(DX)
+	VMOVUPS 416(R9), Z7
+	VMOVUPS 480(R9), Z6
+	VPSRLD $1, Z6, Z4
+	VXORPS Z4, Z6, Z4
+	VPSRLD $2, Z4, Z5
+	VXORPS Z5, Z4, Z5
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z5, Z4
+	VPSRLD $6, Z6, Z5
+	VXORPS Z5, Z4, Z5
+	VANDPS Z28, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z6, Z1
+	VPSUBD Z1, Z27, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 1536(DI)
+	VPSLLD $3, Z5, Z1
+	VPSRLD $4, Z6, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 1600(DI)
+	VPSRLD $8, Z7, Z1
+	VANDPS Z28, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z4
+	VPSRLD $7, Z6, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1664(DI)
+	VPSRLD $4, Z5, Z3
+	VPSRLD $11, Z6, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z1
+	VXORPS Z1, Z2, Z1
+	VPADDD Z3, Z1, Z3
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1728(DI)
+	VPSRLD $16, Z7, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $14, Z6, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z4
+	VXORPS Z4, Z1, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1792(DI)
+	VPSRLD $11, Z5, Z2
+	VPSRLD $18, Z6, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1856(DI)
+	VPSRLD $24, Z7, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z2
+	VPSRLD $21, Z6, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1920(DI)
+	VPSRLD $18, Z5, Z5
+	VPSRLD $25, Z6, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z3
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z7
+	VXORPS Z7, Z3, Z7
+	VPADDD Z5, Z7, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 1984(DI)
+	VPSRLD $27, Z6, Z6
+	VPTERNLOGD $0xec, Z24, Z23, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 544(R9), Z6
+	VMOVUPS 608(R9), Z5
+	VPSRLD $1, Z5, Z7
+	VXORPS Z7, Z5, Z7
+	VPSRLD $2, Z7, Z3
+	VXORPS Z3, Z7, Z3
+	VPSRLD $4, Z7, Z7
+	VXORPS Z7, Z3, Z7
+	VPSRLD $6, Z5, Z3
+	VXORPS Z3, Z7, Z3
+	VANDPS Z28, Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z4
+	VPERMD Z30, Z5, Z2
+	VPSUBD Z2, Z27, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2048(DI)
+	VPSLLD $3, Z3, Z2
+	VPSRLD $4, Z5, Z1
+	VANDPS Z25, Z1, Z1
+	VPTERNLOGD $0xec, Z26, Z1, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z2, Z7, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2112(DI)
+	VPSRLD $8, Z6, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z7
+	VPSRLD $7, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 2176(DI)
+	VPSRLD $4, Z3, Z1
+	VPSRLD $11, Z5, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z4
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z4, Z2
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPADDD Z1, Z2, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 2240(DI)
+	VPSRLD $16, Z6, Z1
+	VANDPS Z28, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z2
+	VPSRLD $14, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2304(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $18, Z5, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z7
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z1
+	VXORPS Z1, Z7, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2368(DI)
+	VPSRLD $24, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z4
+	VPSRLD $21, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z7
+	VXORPS Z7, Z4, Z7
+	VPADDD Z1, Z7, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 2432(DI)
+	VPSRLD $18, Z3, Z3
+	VPSRLD $25, Z5, Z1
+	VANDPS Z25, Z1, Z1
+	VPTERNLOGD $0xec, Z26, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z1
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2496(DI)
+	VPSRLD $27, Z5, Z5
+	VPTERNLOGD $0xec, Z24, Z23, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z5
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS 672(R9), Z5
+	VMOVUPS 736(R9), Z3
+	VPSRLD $1, Z3, Z6
+	VXORPS Z6, Z3, Z6
+	VPSRLD $2, Z6, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $6, Z3, Z1
+	VXORPS Z1, Z6, Z1
+	VANDPS Z28, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z7
+	VPERMD Z30, Z3, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z7, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2560(DI)
+	VPSLLD $3, Z1, Z4
+	VPSRLD $4, Z3, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z2
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z2, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2624(DI)
+	VPSRLD $8, Z5, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPSRLD $7, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z2, Z7, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2688(DI)
+	VPSRLD $4, Z1, Z2
+	VPSRLD $11, Z3, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z2, Z4, Z2
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2752(DI)
+	VPSRLD $16, Z5, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z4
+	VPSRLD $14, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z7, Z6, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 2816(DI)
+	VPSRLD $11, Z1, Z7
+	VPSRLD $18, Z3, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z6
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 2880(DI)
+	VPSRLD $24, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z7
+	VPSRLD $21, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z7, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2944(DI)
+	VPSRLD $18, Z1, Z1
+	VPSRLD $25, Z3, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z27, Z1, Z1
+	VMOVUPS Z1, 3008(DI)
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z24, Z23, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VMOVUPS Z0, 320(DX)
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 800(R9), Z3
+	VMOVUPS 864(R9), Z1
+	VPSRLD $1, Z1, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $2, Z5, Z2
+	VXORPS Z2, Z5, Z2
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z2, Z5
+	VPSRLD $6, Z1, Z2
+	VXORPS Z2, Z5, Z2
+	VANDPS Z28, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPERMD Z30, Z1, Z7
+	VPSUBD Z7, Z27, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z7, Z4, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 3072(DI)
+	VPSLLD $3, Z2, Z7
+	VPSRLD $4, Z1, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z5
+	VXORPS Z5, Z4, Z5
+	VPADDD Z7, Z5, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 3136(DI)
+	VPSRLD $8, Z3, Z7
+	VANDPS Z28, Z7, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z5
+	VPSRLD $7, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3200(DI)
+	VPSRLD $4, Z2, Z4
+	VPSRLD $11, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3264(DI)
+	VPSRLD $16, Z3, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z7
+	VPSRLD $14, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 3328(DI)
+	VPSRLD $11, Z2, Z6
+	VPSRLD $18, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 3392(DI)
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z6
+	VPSRLD $21, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3456(DI)
+	VPSRLD $18, Z2, Z2
+	VPSRLD $25, Z1, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3520(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 384(DX)
+	VMOVUPS 928(R9), Z1
+	VMOVUPS 992(R9), Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z4
+	VXORPS Z4, Z3, Z4
+	VANDPS Z28, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z27, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 3584(DI)
+	VPSLLD $3, Z4, Z6
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VPSRLD $4, Z2, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z7
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z27, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z27, Z6, Z6
+	VMOVUPS Z6, 3648(DI)
+	VPSRLD $8, Z1, Z6
+	VANDPS Z28, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPSRLD $7, Z2, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z7, Z5, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 3712(DI)
+	VPSRLD $4, Z4, Z7
+	VPSRLD $11, Z2, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z7, Z6, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 3776(DI)
+	VPSRLD $16, Z1, Z7
+	VANDPS Z28, Z7, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z6
+	VPSRLD $14, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 3840(DI)
+	VPSRLD $11, Z4, Z5
+	VPSRLD $18, Z2, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z3
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z7
+	VXORPS Z7, Z3, Z7
+	VPADDD Z5, Z7, Z5
+	VPADDD Z27, Z5, Z5
+	VMOVUPS Z5, 3904(DI)
+	VPSRLD $24, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z5
+	VPSRLD $21, Z2, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z27, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z7, Z3, Z7
+	VPADDD Z27, Z7, Z7
+	VMOVUPS Z7, 3968(DI)
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z2, Z7
+	VANDPS Z25, Z7, Z7
+	VPTERNLOGD $0xec, Z26, Z7, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z7
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z1
+	VXORPS Z1, Z7, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 4032(DI)
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z24, Z23, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $1088, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $1056, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 528 bytes.
+//
+// func unpackIQ2_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_XXSAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Y14
+	VMOVUPS consts<>+1792(SB), Y13
+	VMOVUPS consts<>+448(SB), Y12
+	VMOVUPS consts<>+832(SB), Y11
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 96(R9), Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y4
+	VXORPS Y4, Y3, Y4
+	VANDPS Y13, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VANDPS Y12, Y2, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 0(DI)
+	VPSLLD $3, Y4, Y6
+	VPSRLD $4, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 64(DI)
+	VPSRLD $8, Y1, Y6
+	VANDPS Y13, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPSRLD $7, Y2, Y7
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 128(DI)
+	VPSRLD $4, Y4, Y7
+	VPSRLD $11, Y2, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 192(DI)
+	VPSRLD $16, Y1, Y7
+	VANDPS Y13, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y6
+	VPSRLD $14, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 256(DI)
+	VPSRLD $11, Y4, Y5
+	VPSRLD $18, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y3
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 320(DI)
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPSRLD $21, Y2, Y7
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 384(DI)
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y7
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 448(DI)
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 160(R9), Y2
+	VMOVUPS 224(R9), Y4
+	VPSRLD $1, Y4, Y1
+	VXORPS Y1, Y4, Y1
+	VPSRLD $2, Y1, Y7
+	VXORPS Y7, Y1, Y7
+	VPSRLD $4, Y1, Y1
+	VXORPS Y1, Y7, Y1
+	VPSRLD $6, Y4, Y7
+	VXORPS Y7, Y1, Y7
+	VANDPS Y13, Y2, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VANDPS Y12, Y4, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y3, Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 512(DI)
+	VPSLLD $3, Y7, Y5
+	VPSRLD $4, Y4, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y5, Y1, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 576(DI)
+	VPSRLD $8, Y2, Y5
+	VANDPS Y13, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPSRLD $7, Y4, Y6
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y1, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 640(DI)
+	VPSRLD $4, Y7, Y6
+	VPSRLD $11, Y4, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 704(DI)
+	VPSRLD $16, Y2, Y6
+	VANDPS Y13, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPSRLD $14, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 768(DI)
+	VPSRLD $11, Y7, Y3
+	VPSRLD $18, Y4, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y1
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 832(DI)
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y3
+	VPSRLD $21, Y4, Y6
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 896(DI)
+	VPSRLD $18, Y7, Y7
+	VPSRLD $25, Y4, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y6
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 960(DI)
+	VPSRLD $27, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y0, 64(DX)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 288(R9), Y4
+	VMOVUPS 352(R9), Y7
+	VPSRLD $1, Y7, Y2
+	VXORPS Y2, Y7, Y2
+	VPSRLD $2, Y2, Y6
+	VXORPS Y6, Y2, Y6
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y6, Y2
+	VPSRLD $6, Y7, Y6
+	VXORPS Y6, Y2, Y6
+	VANDPS Y13, Y4, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y1
+	VANDPS Y12, Y7, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1024(DI)
+	VPSLLD $3, Y6, Y3
+	VPSRLD $4, Y7, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y5
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1088(DI)
+	VPSRLD $8, Y4, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y2
+	VPSRLD $7, Y7, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y1
+	VXORPS Y1, Y2, Y1
+	VPADDD Y5, Y1, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1152(DI)
+	VPSRLD $4, Y6, Y5
+	VPSRLD $11, Y7, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y1
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y1, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1216(DI)
+	VPSRLD $16, Y4, Y5
+	VANDPS Y13, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $14, Y7, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1280(DI)
+	VPSRLD $11, Y6, Y1
+	VPSRLD $18, Y7, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1344(DI)
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $21, Y7, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y5, Y2, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1408(DI)
+	VPSRLD $18, Y6, Y6
+	VPSRLD $25, Y7, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1472(DI)
+	VPSRLD $27, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y0, Y7, Y7
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS Y7, 128(DX)
+	VMOVUPS 416(R9), Y7
+	VMOVUPS 480(R9), Y6
+	VPSRLD $1, Y6, Y4
+	VXORPS Y4, Y6, Y4
+	VPSRLD $2, Y4, Y5
+	VXORPS Y5, Y4, Y5
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y5, Y4
+	VPSRLD $6, Y6, Y5
+	VXORPS Y5, Y4, Y5
+	VANDPS Y13, Y7, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VANDPS Y12, Y6, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y2, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1536(DI)
+	VPSLLD $3, Y5, Y1
+	VPSRLD $4, Y6, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1600(DI)
+	VPSRLD $8, Y7, Y1
+	VANDPS Y13, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y4
+	VPSRLD $7, Y6, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1664(DI)
+	VPSRLD $4, Y5, Y3
+	VPSRLD $11, Y6, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y2
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y2, Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1728(DI)
+	VPSRLD $16, Y7, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $14, Y6, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y1, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1792(DI)
+	VPSRLD $11, Y5, Y2
+	VPSRLD $18, Y6, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1856(DI)
+	VPSRLD $24, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y2
+	VPSRLD $21, Y6, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1920(DI)
+	VPSRLD $18, Y5, Y5
+	VPSRLD $25, Y6, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y3
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1984(DI)
+	VPSRLD $27, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 544(R9), Y6
+	VMOVUPS 608(R9), Y5
+	VPSRLD $1, Y5, Y7
+	VXORPS Y7, Y5, Y7
+	VPSRLD $2, Y7, Y3
+	VXORPS Y3, Y7, Y3
+	VPSRLD $4, Y7, Y7
+	VXORPS Y7, Y3, Y7
+	VPSRLD $6, Y5, Y3
+	VXORPS Y3, Y7, Y3
+	VANDPS Y13, Y6, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y4
+	VANDPS Y12, Y5, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2048(DI)
+	VPSLLD $3, Y3, Y2
+	VPSRLD $4, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y1
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y2, Y7, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2112(DI)
+	VPSRLD $8, Y6, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y7
+	VPSRLD $7, Y5, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2176(DI)
+	VPSRLD $4, Y3, Y1
+	VPSRLD $11, Y5, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y4
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2240(DI)
+	VPSRLD $16, Y6, Y1
+	VANDPS Y13, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y2
+	VPSRLD $14, Y5, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2304(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $18, Y5, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y7
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2368(DI)
+	VPSRLD $24, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPSRLD $21, Y5, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y7
+	VXORPS Y7, Y4, Y7
+	VPADDD Y1, Y7, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2432(DI)
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y1
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2496(DI)
+	VPSRLD $27, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS Y5, 256(DX)
+	VMOVUPS 672(R9), Y5
+	VMOVUPS 736(R9), Y3
+	VPSRLD $1, Y3, Y6
+	VXORPS Y6, Y3, Y6
+	VPSRLD $2, Y6, Y1
+	VXORPS Y1, Y6, Y1
+	VPSRLD $4, Y6, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $6, Y3, Y1
+	VXORPS Y1, Y6, Y1
+	VANDPS Y13, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y7
+	VANDPS Y12, Y3, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y7, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2560(DI)
+	VPSLLD $3, Y1, Y4
+	VPSRLD $4, Y3, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y2
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y2, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2624(DI)
+	VPSRLD $8, Y5, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPSRLD $7, Y3, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y2, Y7, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2688(DI)
+	VPSRLD $4, Y1, Y2
+	VPSRLD $11, Y3, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y7, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2752(DI)
+	VPSRLD $16, Y5, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VPSRLD $14, Y3, Y7
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 2816(DI)
+	VPSRLD $11, Y1, Y7
+	VPSRLD $18, Y3, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y6, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y6
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 2880(DI)
+	VPSRLD $24, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y7
+	VPSRLD $21, Y3, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y7, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2944(DI)
+	VPSRLD $18, Y1, Y1
+	VPSRLD $25, Y3, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3008(DI)
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VMOVUPS Y0, 320(DX)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 800(R9), Y3
+	VMOVUPS 864(R9), Y1
+	VPSRLD $1, Y1, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $2, Y5, Y2
+	VXORPS Y2, Y5, Y2
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y2, Y5
+	VPSRLD $6, Y1, Y2
+	VXORPS Y2, Y5, Y2
+	VANDPS Y13, Y3, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VANDPS Y12, Y1, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y7, Y4, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3072(DI)
+	VPSLLD $3, Y2, Y7
+	VPSRLD $4, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y4, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y4, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3136(DI)
+	VPSRLD $8, Y3, Y7
+	VANDPS Y13, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y5
+	VPSRLD $7, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3200(DI)
+	VPSRLD $4, Y2, Y4
+	VPSRLD $11, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3264(DI)
+	VPSRLD $16, Y3, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y7
+	VPSRLD $14, Y1, Y6
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3328(DI)
+	VPSRLD $11, Y2, Y6
+	VPSRLD $18, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3392(DI)
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y6
+	VPSRLD $21, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3456(DI)
+	VPSRLD $18, Y2, Y2
+	VPSRLD $25, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3520(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 384(DX)
+	VMOVUPS 928(R9), Y1
+	VMOVUPS 992(R9), Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y4
+	VXORPS Y4, Y3, Y4
+	VANDPS Y13, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VANDPS Y12, Y2, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3584(DI)
+	VPSLLD $3, Y4, Y6
+	VPSRLD $4, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y7, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y7
+	VANDPS Y12, Y6, Y6
+	VPMULLD Y11, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3648(DI)
+	VPSRLD $8, Y1, Y6
+	VANDPS Y13, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPSRLD $7, Y2, Y7
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3712(DI)
+	VPSRLD $4, Y4, Y7
+	VPSRLD $11, Y2, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y7, Y7
+	VPOR Y5, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y7, Y6, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3776(DI)
+	VPSRLD $16, Y1, Y7
+	VANDPS Y13, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y6
+	VPSRLD $14, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3840(DI)
+	VPSRLD $11, Y4, Y5
+	VPSRLD $18, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y3
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y3, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3904(DI)
+	VPSRLD $24, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y5
+	VPSRLD $21, Y2, Y7
+	VANDPS Y12, Y7, Y7
+	VPMULLD Y11, Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y7, Y3, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3968(DI)
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y2, Y7
+	VANDPS consts<>+1984(SB), Y7, Y7
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y7, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y7
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y7, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 4032(DI)
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $576, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $1056, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 1184 bytes.
+//
+// func unpackIQ2_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_XSAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Z29
+	VMOVUPS consts<>+2240(SB), Z28
+	VMOVUPS consts<>+2304(SB), Z27
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z26
+	VMOVUPS consts<>+1920(SB), Z25
+	VMOVUPS consts<>+1984(SB), Z24
+	VMOVUPS consts<>+2048(SB), Z23
+	VMOVUPS consts<>+2112(SB), Z22
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VANDPS Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z4
+	VPSRLD $9, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 0(DI)
+	VPSRLD $6, Z2, Z5
+	VPSRLD $13, Z1, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 64(DI)
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $25, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 128(DI)
+	VPSRLD $22, Z2, Z2
+	VPSRLD $29, Z1, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	VMOVUPS 1056(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 96(R9), Z2
+	VANDPS Z28, Z2, Z5
+	VPSRLD $1, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $2, Z1, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $6, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VANDPS Z27, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z6
+	VPSRLD $9, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 256(DI)
+	VPSRLD $6, Z5, Z4
+	VPSRLD $13, Z2, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 320(DI)
+	VPSRLD $16, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z1
+	VPSRLD $25, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 384(DI)
+	VPSRLD $22, Z5, Z5
+	VPSRLD $29, Z2, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 448(DI)
+	VMOVUPS 1056(R9), Z5
+	VPSRLD $3, Z5, Z5
+	VPTERNLOGD $0xec, Z23, Z22, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z5
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS Z5, 64(DX)
+	VMOVUPS 160(R9), Z5
+	VANDPS Z28, Z5, Z4
+	VPSRLD $1, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VANDPS Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $9, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 512(DI)
+	VPSRLD $6, Z4, Z6
+	VPSRLD $13, Z5, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 576(DI)
+	VPSRLD $16, Z5, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z2
+	VPSRLD $25, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 640(DI)
+	VPSRLD $22, Z4, Z4
+	VPSRLD $29, Z5, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 704(DI)
+	VMOVUPS 1056(R9), Z4
+	VPSRLD $7, Z4, Z4
+	VPTERNLOGD $0xec, Z23, Z22, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 128(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 224(R9), Z4
+	VANDPS Z28, Z4, Z6
+	VPSRLD $1, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $2, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VANDPS Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $9, Z4, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 768(DI)
+	VPSRLD $6, Z6, Z3
+	VPSRLD $13, Z4, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 832(DI)
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPSRLD $25, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 896(DI)
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z4, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 960(DI)
+	VMOVUPS 1056(R9), Z6
+	VPSRLD $11, Z6, Z6
+	VPTERNLOGD $0xec, Z23, Z22, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 288(R9), Z6
+	VANDPS Z28, Z6, Z3
+	VPSRLD $1, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $2, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VPSRLD $6, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $9, Z6, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1024(DI)
+	VPSRLD $6, Z3, Z1
+	VPSRLD $13, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1088(DI)
+	VPSRLD $16, Z6, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z4
+	VPSRLD $25, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z5, Z2, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1152(DI)
+	VPSRLD $22, Z3, Z3
+	VPSRLD $29, Z6, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z3
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1216(DI)
+	VMOVUPS 1056(R9), Z3
+	VPSRLD $15, Z3, Z3
+	VPTERNLOGD $0xec, Z23, Z22, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 256(DX)
+	VMOVUPS 352(R9), Z3
+	VANDPS Z28, Z3, Z1
+	VPSRLD $1, Z1, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $2, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VPSRLD $6, Z1, Z1
+	VXORPS Z1, Z6, Z1
+	VANDPS Z27, Z3, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPSRLD $9, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1280(DI)
+	VPSRLD $6, Z1, Z2
+	VPSRLD $13, Z3, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1344(DI)
+	VPSRLD $16, Z3, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z6
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VPSRLD $25, Z3, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1408(DI)
+	VPSRLD $22, Z1, Z1
+	VPSRLD $29, Z3, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z3
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1472(DI)
+	VMOVUPS 1056(R9), Z1
+	VPSRLD $19, Z1, Z1
+	VPTERNLOGD $0xec, Z23, Z22, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 320(DX)
+	VMOVUPS 416(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VANDPS Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z4
+	VPSRLD $9, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1536(DI)
+	VPSRLD $6, Z2, Z5
+	VPSRLD $13, Z1, Z6
+	VANDPS Z24, Z6, Z6
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1600(DI)
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $25, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 1664(DI)
+	VPSRLD $22, Z2, Z2
+	VPSRLD $29, Z1, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1728(DI)
+	VMOVUPS 1056(R9), Z2
+	VPSRLD $23, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 384(DX)
+	VMOVUPS 480(R9), Z2
+	VANDPS Z28, Z2, Z5
+	VPSRLD $1, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $2, Z1, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $6, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VANDPS Z27, Z2, Z1
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z6
+	VPSRLD $9, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1792(DI)
+	VPSRLD $6, Z5, Z4
+	VPSRLD $13, Z2, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1856(DI)
+	VPSRLD $16, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z1
+	VPSRLD $25, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1920(DI)
+	VPSRLD $22, Z5, Z5
+	VPSRLD $29, Z2, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1984(DI)
+	VMOVUPS 1056(R9), Z5
+	VPSRLD $27, Z5, Z5
+	VPTERNLOGD $0xec, Z23, Z22, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z0
+	VMOVUPS Z0, 448(DX)
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 544(R9), Z5
+	VANDPS Z28, Z5, Z4
+	VPSRLD $1, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VANDPS Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $9, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2048(DI)
+	VPSRLD $6, Z4, Z6
+	VPSRLD $13, Z5, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2112(DI)
+	VPSRLD $16, Z5, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z2
+	VPSRLD $25, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2176(DI)
+	VPSRLD $22, Z4, Z4
+	VPSRLD $29, Z5, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2240(DI)
+	VMOVUPS 1120(R9), Z4
+	VPSLLD $1, Z4, Z4
+	VPTERNLOGD $0xec, Z23, Z22, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 512(DX)
+	VMOVUPS 608(R9), Z4
+	VANDPS Z28, Z4, Z6
+	VPSRLD $1, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $2, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VANDPS Z27, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $9, Z4, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2304(DI)
+	VPSRLD $6, Z6, Z3
+	VPSRLD $13, Z4, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2368(DI)
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VPSRLD $25, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2432(DI)
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z4, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2496(DI)
+	VMOVUPS 1120(R9), Z6
+	VPSRLD $3, Z6, Z6
+	VPTERNLOGD $0xec, Z23, Z22, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z6
+	VMOVUPS Z6, 576(DX)
+	VMOVUPS 672(R9), Z6
+	VANDPS Z28, Z6, Z3
+	VPSRLD $1, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $2, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VPSRLD $6, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VANDPS Z27, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $9, Z6, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2560(DI)
+	VPSRLD $6, Z3, Z1
+	VPSRLD $13, Z6, Z5
+	VANDPS Z24, Z5, Z5
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPTERNLOGD $0xec, Z25, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2624(DI)
+	VPSRLD $16, Z6, Z1
+	VANDPS Z27, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z4
+	VPSRLD $25, Z6, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z5, Z2, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2688(DI)
+	VPSRLD $22, Z3, Z3
+	VPSRLD $29, Z6, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2752(DI)
+	VMOVUPS 1120(R9), Z3
+	VPSRLD $7, Z3, Z3
+	VPTERNLOGD $0xec, Z23, Z22, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 640(DX)
+	VMOVUPS 736(R9), Z3
+	VANDPS Z28, Z3, Z1
+	VPSRLD $1, Z1, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $2, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $4, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VPSRLD $6, Z1, Z1
+	VXORPS Z1, Z6, Z1
+	VANDPS Z27, Z3, Z6
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPSRLD $9, Z3, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2816(DI)
+	VPSRLD $6, Z1, Z2
+	VPSRLD $13, Z3, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2880(DI)
+	VPSRLD $16, Z3, Z2
+	VANDPS Z27, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z6
+	VPSRLD $25, Z3, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2944(DI)
+	VPSRLD $22, Z1, Z1
+	VPSRLD $29, Z3, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z3
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3008(DI)
+	VMOVUPS 1120(R9), Z1
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z23, Z22, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 704(DX)
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 800(R9), Z1
+	VANDPS Z28, Z1, Z2
+	VPSRLD $1, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VANDPS Z27, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z4
+	VPSRLD $9, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z6
+	VXORPS Z6, Z4, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3072(DI)
+	VPSRLD $6, Z2, Z5
+	VPSRLD $13, Z1, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3136(DI)
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPSRLD $25, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3200(DI)
+	VPSRLD $22, Z2, Z2
+	VPSRLD $29, Z1, Z1
+	VANDPS Z24, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z1, Z2
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3264(DI)
+	VMOVUPS 1120(R9), Z2
+	VPSRLD $15, Z2, Z2
+	VPTERNLOGD $0xec, Z23, Z22, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 768(DX)
+	VMOVUPS 864(R9), Z2
+	VANDPS Z28, Z2, Z5
+	VPSRLD $1, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $2, Z1, Z6
+	VXORPS Z6, Z1, Z6
+	VPSRLD $4, Z1, Z1
+	VXORPS Z1, Z6, Z1
+	VPSRLD $6, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VANDPS Z27, Z2, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z6
+	VPSRLD $9, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3328(DI)
+	VPSRLD $6, Z5, Z4
+	VPSRLD $13, Z2, Z3
+	VANDPS Z24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z4, Z1, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3392(DI)
+	VPSRLD $16, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z1
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VPSRLD $25, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z6
+	VXORPS Z6, Z1, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3456(DI)
+	VPSRLD $22, Z5, Z5
+	VPSRLD $29, Z2, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3520(DI)
+	VMOVUPS 1120(R9), Z5
+	VPSRLD $19, Z5, Z5
+	VPTERNLOGD $0xec, Z23, Z22, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z5
+	VMOVUPS Z5, 832(DX)
+	VMOVUPS 928(R9), Z5
+	VANDPS Z28, Z5, Z4
+	VPSRLD $1, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VANDPS Z27, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z3
+	VPSRLD $9, Z5, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3584(DI)
+	VPSRLD $6, Z4, Z6
+	VPSRLD $13, Z5, Z1
+	VANDPS Z24, Z1, Z1
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	VPTERNLOGD $0xec, Z25, Z1, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3648(DI)
+	VPSRLD $16, Z5, Z6
+	VANDPS Z27, Z6, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z2
+	VPSRLD $25, Z5, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z3
+	VXORPS Z3, Z2, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3712(DI)
+	VPSRLD $22, Z4, Z4
+	VPSRLD $29, Z5, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3776(DI)
+	VMOVUPS 1120(R9), Z4
+	VPSRLD $23, Z4, Z4
+	VPTERNLOGD $0xec, Z23, Z22, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 896(DX)
+	VMOVUPS 992(R9), Z4
+	VANDPS Z28, Z4, Z6
+	VPSRLD $1, Z6, Z5
+	VXORPS Z5, Z6, Z5
+	VPSRLD $2, Z5, Z1
+	VXORPS Z1, Z5, Z1
+	VPSRLD $4, Z5, Z5
+	VXORPS Z5, Z1, Z5
+	VPSRLD $6, Z6, Z6
+	VXORPS Z6, Z5, Z6
+	VANDPS Z27, Z4, Z5
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPSRLD $9, Z4, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3840(DI)
+	VPSRLD $6, Z6, Z3
+	VPSRLD $13, Z4, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3904(DI)
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z5
+	VPSRLD $25, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3968(DI)
+	VPSRLD $22, Z6, Z6
+	VPSRLD $29, Z4, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 4032(DI)
+	VMOVUPS 1120(R9), Z6
+	VPSRLD $27, Z6, Z6
+	VPTERNLOGD $0xec, Z23, Z22, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS Z0, Z6, Z0
+	VMOVUPS Z0, 960(DX)
+	ADDQ $64, R9
+	ADDQ $1216, R11
+	ADDQ $4096, DI
+	ADDQ $1024, DX
+	ADDQ $1024, R8
+	ADDQ $1184, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 592 bytes.
+//
+// func unpackIQ2_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_XSAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Y14
+	VMOVUPS consts<>+2240(SB), Y13
+	VMOVUPS consts<>+2304(SB), Y12
+	VMOVUPS consts<>+448(SB), Y11
+	VMOVUPS consts<>+832(SB), Y10
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VANDPS Y12, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $9, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 0(DI)
+	VPSRLD $6, Y2, Y5
+	VPSRLD $13, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 64(DI)
+	VPSRLD $16, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $25, Y1, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 128(DI)
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y1, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 192(DI)
+	VMOVUPS 1056(R9), Y2
+	VPSLLD $1, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 96(R9), Y2
+	VANDPS Y13, Y2, Y5
+	VPSRLD $1, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $2, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $4, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VPSRLD $6, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VANDPS Y12, Y2, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y6
+	VPSRLD $9, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 256(DI)
+	VPSRLD $6, Y5, Y4
+	VPSRLD $13, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y3
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 320(DI)
+	VPSRLD $16, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $25, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 384(DI)
+	VPSRLD $22, Y5, Y5
+	VPSRLD $29, Y2, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 448(DI)
+	VMOVUPS 1056(R9), Y5
+	VPSRLD $3, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS Y5, 64(DX)
+	VMOVUPS 160(R9), Y5
+	VANDPS Y13, Y5, Y4
+	VPSRLD $1, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VANDPS Y12, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y3
+	VPSRLD $9, Y5, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 512(DI)
+	VPSRLD $6, Y4, Y6
+	VPSRLD $13, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y6, Y2, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 576(DI)
+	VPSRLD $16, Y5, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPSRLD $25, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y2, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 640(DI)
+	VPSRLD $22, Y4, Y4
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 704(DI)
+	VMOVUPS 1056(R9), Y4
+	VPSRLD $7, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 128(DX)
+	VMOVUPS 224(R9), Y4
+	VANDPS Y13, Y4, Y6
+	VPSRLD $1, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $2, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VANDPS Y12, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPSRLD $9, Y4, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 768(DI)
+	VPSRLD $6, Y6, Y3
+	VPSRLD $13, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 832(DI)
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $25, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 896(DI)
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y4, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 960(DI)
+	VMOVUPS 1056(R9), Y6
+	VPSRLD $11, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 288(R9), Y6
+	VANDPS Y13, Y6, Y3
+	VPSRLD $1, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $2, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $6, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VANDPS Y12, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPSRLD $9, Y6, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1024(DI)
+	VPSRLD $6, Y3, Y1
+	VPSRLD $13, Y6, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1088(DI)
+	VPSRLD $16, Y6, Y1
+	VANDPS Y12, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y4
+	VPSRLD $25, Y6, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y5, Y2, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1152(DI)
+	VPSRLD $22, Y3, Y3
+	VPSRLD $29, Y6, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1216(DI)
+	VMOVUPS 1056(R9), Y3
+	VPSRLD $15, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 256(DX)
+	VMOVUPS 352(R9), Y3
+	VANDPS Y13, Y3, Y1
+	VPSRLD $1, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $2, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $4, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VANDPS Y12, Y3, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPSRLD $9, Y3, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1280(DI)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPSRLD $6, Y1, Y2
+	VPSRLD $13, Y3, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1344(DI)
+	VPSRLD $16, Y3, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPSRLD $25, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1408(DI)
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y3, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y3
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1472(DI)
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $19, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 320(DX)
+	VMOVUPS 416(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VANDPS Y12, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $9, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1536(DI)
+	VPSRLD $6, Y2, Y5
+	VPSRLD $13, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1600(DI)
+	VPSRLD $16, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $25, Y1, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1664(DI)
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y1, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1728(DI)
+	VMOVUPS 1056(R9), Y2
+	VPSRLD $23, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 384(DX)
+	VMOVUPS 480(R9), Y2
+	VANDPS Y13, Y2, Y5
+	VPSRLD $1, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $2, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $4, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VPSRLD $6, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VANDPS Y12, Y2, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y6
+	VPSRLD $9, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1792(DI)
+	VPSRLD $6, Y5, Y4
+	VPSRLD $13, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y3
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1856(DI)
+	VPSRLD $16, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $25, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1920(DI)
+	VPSRLD $22, Y5, Y5
+	VPSRLD $29, Y2, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1984(DI)
+	VMOVUPS 1056(R9), Y5
+	VPSRLD $27, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y0
+	VMOVUPS Y0, 448(DX)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 544(R9), Y5
+	VANDPS Y13, Y5, Y4
+	VPSRLD $1, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VANDPS Y12, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y3
+	VPSRLD $9, Y5, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2048(DI)
+	VPSRLD $6, Y4, Y6
+	VPSRLD $13, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y6, Y2, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2112(DI)
+	VPSRLD $16, Y5, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPSRLD $25, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y2, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2176(DI)
+	VPSRLD $22, Y4, Y4
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2240(DI)
+	VMOVUPS 1120(R9), Y4
+	VPSLLD $1, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 512(DX)
+	VMOVUPS 608(R9), Y4
+	VANDPS Y13, Y4, Y6
+	VPSRLD $1, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $2, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VANDPS Y12, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPSRLD $9, Y4, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2304(DI)
+	VPSRLD $6, Y6, Y3
+	VPSRLD $13, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2368(DI)
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $25, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2432(DI)
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y4, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2496(DI)
+	VMOVUPS 1120(R9), Y6
+	VPSRLD $3, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y6
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS Y6, 576(DX)
+	VMOVUPS 672(R9), Y6
+	VANDPS Y13, Y6, Y3
+	VPSRLD $1, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $2, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $6, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VANDPS Y12, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPSRLD $9, Y6, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2560(DI)
+	VPSRLD $6, Y3, Y1
+	VPSRLD $13, Y6, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2624(DI)
+	VPSRLD $16, Y6, Y1
+	VANDPS Y12, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y4
+	VPSRLD $25, Y6, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y5, Y2, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 2688(DI)
+	VPSRLD $22, Y3, Y3
+	VPSRLD $29, Y6, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2752(DI)
+	VMOVUPS 1120(R9), Y3
+	VPSRLD $7, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 640(DX)
+	VMOVUPS 736(R9), Y3
+	VANDPS Y13, Y3, Y1
+	VPSRLD $1, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $2, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $4, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VPSRLD $6, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VANDPS Y12, Y3, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPSRLD $9, Y3, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2816(DI)
+	VPSRLD $6, Y1, Y2
+	VPSRLD $13, Y3, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2880(DI)
+	VPSRLD $16, Y3, Y2
+	VANDPS Y12, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y6
+	VPSRLD $25, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2944(DI)
+	VPSRLD $22, Y1, Y1
+	VPSRLD $29, Y3, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y3
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3008(DI)
+	VMOVUPS 1120(R9), Y1
+	VPSRLD $11, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 704(DX)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 800(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSRLD $1, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VANDPS Y12, Y1, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y4
+	VPSRLD $9, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y6
+	VXORPS Y6, Y4, Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3072(DI)
+	VPSRLD $6, Y2, Y5
+	VPSRLD $13, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3136(DI)
+	VPSRLD $16, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPSRLD $25, Y1, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3200(DI)
+	VPSRLD $22, Y2, Y2
+	VPSRLD $29, Y1, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3264(DI)
+	VMOVUPS 1120(R9), Y2
+	VPSRLD $15, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 768(DX)
+	VMOVUPS 864(R9), Y2
+	VANDPS Y13, Y2, Y5
+	VPSRLD $1, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $2, Y1, Y6
+	VXORPS Y6, Y1, Y6
+	VPSRLD $4, Y1, Y1
+	VXORPS Y1, Y6, Y1
+	VPSRLD $6, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VANDPS Y12, Y2, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y6
+	VPSRLD $9, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3328(DI)
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VPSRLD $6, Y5, Y4
+	VPSRLD $13, Y2, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y3
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y4, Y1, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3392(DI)
+	VPSRLD $16, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPSRLD $25, Y2, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y1, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3456(DI)
+	VPSRLD $22, Y5, Y5
+	VPSRLD $29, Y2, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VANDPS Y11, Y5, Y5
+	VPMULLD Y10, Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3520(DI)
+	VMOVUPS 1120(R9), Y5
+	VPSRLD $19, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	VMOVUPS Y5, 832(DX)
+	VMOVUPS 928(R9), Y5
+	VANDPS Y13, Y5, Y4
+	VPSRLD $1, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VANDPS Y12, Y5, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y3
+	VPSRLD $9, Y5, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3584(DI)
+	VPSRLD $6, Y4, Y6
+	VPSRLD $13, Y5, Y1
+	VANDPS consts<>+1984(SB), Y1, Y1
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y1, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y6, Y2, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3648(DI)
+	VPSRLD $16, Y5, Y6
+	VANDPS Y12, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPSRLD $25, Y5, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD Y10, Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y3
+	VXORPS Y3, Y2, Y3
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPADDD Y1, Y3, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3712(DI)
+	VPSRLD $22, Y4, Y4
+	VPSRLD $29, Y5, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VANDPS Y11, Y4, Y4
+	VPMULLD Y10, Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3776(DI)
+	VMOVUPS 1120(R9), Y4
+	VPSRLD $23, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 896(DX)
+	VMOVUPS 992(R9), Y4
+	VANDPS Y13, Y4, Y6
+	VPSRLD $1, Y6, Y5
+	VXORPS Y5, Y6, Y5
+	VPSRLD $2, Y5, Y1
+	VXORPS Y1, Y5, Y1
+	VPSRLD $4, Y5, Y5
+	VXORPS Y5, Y1, Y5
+	VPSRLD $6, Y6, Y6
+	VXORPS Y6, Y5, Y6
+	VANDPS Y12, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPSRLD $9, Y4, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3840(DI)
+	VPSRLD $6, Y6, Y3
+	VPSRLD $13, Y4, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VANDPS Y11, Y3, Y3
+	VPMULLD Y10, Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3904(DI)
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y5
+	VPSRLD $25, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD Y10, Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3968(DI)
+	VPSRLD $22, Y6, Y6
+	VPSRLD $29, Y4, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VANDPS Y11, Y6, Y6
+	VPMULLD Y10, Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 4032(DI)
+	VMOVUPS 1120(R9), Y6
+	VPSRLD $27, Y6, Y6
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y6, Y6
+	VPOR Y15, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS Y0, Y6, Y0
+	VMOVUPS Y0, 960(DX)
+	ADDQ $32, R9
+	ADDQ $640, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $960, DX
+	ADDQ $960, R8
+	ADDQ $1184, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 1312 bytes.
+//
+// func unpackIQ2_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_SAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Z29
+	VMOVUPS consts<>+2368(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z26
+	VMOVUPS consts<>+2048(SB), Z25
+	VMOVUPS consts<>+2112(SB), Z24
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 544(R9), Z2
+	VMOVUPS 1056(R9), Z3
+	VPSLLD $8, Z3, Z4
+	VANDPS Z27, Z1, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z26, Z7
+	VXORPS Z7, Z5, Z7
+	VPADDD Z6, Z7, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 0(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPSRLD $4, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 64(DI)
+	VPSLLD $6, Z3, Z3
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $8, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 128(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPSRLD $12, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z3
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	VMOVUPS 1184(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 32(R9), Z2
+	VMOVUPS 544(R9), Z3
+	VMOVUPS 1056(R9), Z4
+	VPSLLD $4, Z4, Z7
+	VPSRLD $16, Z2, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z1
+	VPSRLD $16, Z3, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z1, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 256(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z6
+	VPSRLD $20, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z7, Z5, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 320(DI)
+	VPSLLD $2, Z4, Z4
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $24, Z3, Z7
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z7, Z5, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 384(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPSRLD $28, Z3, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 448(DI)
+	VMOVUPS 1184(R9), Z3
+	VPSRLD $3, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 64(DX)
+	VMOVUPS 96(R9), Z3
+	VMOVUPS 608(R9), Z4
+	VMOVUPS 1056(R9), Z7
+	VANDPS Z27, Z3, Z5
+	VMOVUPS Z7, Z2
+	VPTERNLOGD $0xec, Z28, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPERMD Z30, Z4, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 512(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z6
+	VPSRLD $4, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z2, Z1, Z2
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 576(DI)
+	VPSRLD $2, Z7, Z7
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z3
+	VPSRLD $8, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 640(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z2
+	VPSRLD $12, Z4, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 704(DI)
+	VMOVUPS 1184(R9), Z4
+	VPSRLD $7, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z24, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 128(DX)
+	VMOVUPS 96(R9), Z4
+	VMOVUPS 608(R9), Z7
+	VMOVUPS 1056(R9), Z2
+	VPSRLD $4, Z2, Z1
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z3
+	VPSRLD $16, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 768(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	VPSRLD $20, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 832(DI)
+	VPSRLD $6, Z2, Z2
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z4
+	VPSRLD $24, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z4, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 896(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPSRLD $28, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 960(DI)
+	VMOVUPS 1184(R9), Z7
+	VPSRLD $11, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z24, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 160(R9), Z7
+	VMOVUPS 672(R9), Z2
+	VMOVUPS 1056(R9), Z1
+	VPSRLD $8, Z1, Z5
+	VANDPS Z27, Z7, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 1024(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPSRLD $4, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1088(DI)
+	VPSRLD $10, Z1, Z1
+	VPSRLD $8, Z7, Z7
+	VANDPS Z27, Z7, Z7
+	VPTERNLOGD $0xec, Z28, Z7, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z7
+	VPSRLD $8, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1152(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z5
+	VPSRLD $12, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1216(DI)
+	VMOVUPS 1184(R9), Z2
+	VPSRLD $15, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 256(DX)
+	VMOVUPS 160(R9), Z2
+	VMOVUPS 672(R9), Z1
+	VMOVUPS 1056(R9), Z5
+	VPSRLD $12, Z5, Z3
+	VPSRLD $16, Z2, Z7
+	VANDPS Z27, Z7, Z7
+	VPTERNLOGD $0xec, Z28, Z7, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPSRLD $16, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 1280(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPSRLD $20, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1344(DI)
+	VPSRLD $14, Z5, Z5
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPSRLD $24, Z1, Z3
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1408(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1472(DI)
+	VMOVUPS 1184(R9), Z1
+	VPSRLD $19, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 320(DX)
+	VMOVUPS 224(R9), Z1
+	VMOVUPS 736(R9), Z5
+	VMOVUPS 1056(R9), Z3
+	VPSRLD $16, Z3, Z4
+	VANDPS Z27, Z1, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPERMD Z30, Z5, Z6
+	VPSUBD Z6, Z26, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z6, Z7, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 1536(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPSRLD $4, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z4, Z7, Z4
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1600(DI)
+	VPSRLD $18, Z3, Z3
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $8, Z5, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	VXORPS Z7, Z1, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1664(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z4
+	VPSRLD $12, Z5, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1728(DI)
+	VMOVUPS 1184(R9), Z5
+	VPSRLD $23, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z24, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z5
+	VMOVUPS Z5, 384(DX)
+	VMOVUPS 224(R9), Z5
+	VMOVUPS 736(R9), Z3
+	VMOVUPS 1056(R9), Z4
+	VPSRLD $20, Z4, Z7
+	VPSRLD $16, Z5, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z1
+	VPSRLD $16, Z3, Z6
+	VPERMD Z30, Z6, Z6
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 1792(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z6
+	VPSRLD $20, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 1856(DI)
+	VPSRLD $22, Z4, Z4
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPSRLD $24, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 1920(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z7
+	VPSRLD $28, Z3, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z4
+	VXORPS Z4, Z7, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1984(DI)
+	VMOVUPS 1184(R9), Z3
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VMOVUPS Z0, 448(DX)
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 288(R9), Z3
+	VMOVUPS 800(R9), Z4
+	VMOVUPS 1120(R9), Z7
+	VPSLLD $8, Z7, Z2
+	VANDPS Z27, Z3, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPERMD Z30, Z4, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2048(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z6
+	VPSRLD $4, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2112(DI)
+	VPSLLD $6, Z7, Z7
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z3
+	VPSRLD $8, Z4, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2176(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z2
+	VPSRLD $12, Z4, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z7
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VXORPS Z7, Z2, Z7
+	VPADDD Z4, Z7, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2240(DI)
+	VMOVUPS 1248(R9), Z4
+	VPSLLD $1, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z24, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 512(DX)
+	VMOVUPS 288(R9), Z4
+	VMOVUPS 800(R9), Z7
+	VMOVUPS 1120(R9), Z2
+	VPSLLD $4, Z2, Z1
+	VPSRLD $16, Z4, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z3
+	VPSRLD $16, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2304(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	VPSRLD $20, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2368(DI)
+	VPSLLD $2, Z2, Z2
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z4
+	VPSRLD $24, Z7, Z1
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z5
+	VXORPS Z5, Z4, Z5
+	VPADDD Z1, Z5, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2432(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPSRLD $28, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 2496(DI)
+	VMOVUPS 1248(R9), Z7
+	VPSRLD $3, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z24, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z7
+	VMOVUPS Z7, 576(DX)
+	VMOVUPS 352(R9), Z7
+	VMOVUPS 864(R9), Z2
+	VMOVUPS 1120(R9), Z1
+	VANDPS Z27, Z7, Z5
+	VMOVUPS Z1, Z4
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPERMD Z30, Z2, Z6
+	VPSUBD Z6, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z6, Z3, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2560(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPSRLD $4, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z4, Z3, Z4
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2624(DI)
+	VPSRLD $2, Z1, Z1
+	VPSRLD $8, Z7, Z7
+	VANDPS Z27, Z7, Z7
+	VPTERNLOGD $0xec, Z28, Z7, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z7
+	VPSRLD $8, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z7, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2688(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z4
+	VPSRLD $12, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2752(DI)
+	VMOVUPS 1248(R9), Z2
+	VPSRLD $7, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 640(DX)
+	VMOVUPS 352(R9), Z2
+	VMOVUPS 864(R9), Z1
+	VMOVUPS 1120(R9), Z4
+	VPSRLD $4, Z4, Z3
+	VPSRLD $16, Z2, Z7
+	VANDPS Z27, Z7, Z7
+	VPTERNLOGD $0xec, Z28, Z7, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z7
+	VPSRLD $16, Z1, Z6
+	VPERMD Z30, Z6, Z6
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VPSUBD Z6, Z26, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 2816(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z6
+	VPSRLD $20, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2880(DI)
+	VPSRLD $6, Z4, Z4
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPSRLD $24, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z2, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2944(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3008(DI)
+	VMOVUPS 1248(R9), Z1
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 704(DX)
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 416(R9), Z1
+	VMOVUPS 928(R9), Z4
+	VMOVUPS 1120(R9), Z3
+	VPSRLD $8, Z3, Z5
+	VANDPS Z27, Z1, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPERMD Z30, Z4, Z6
+	VPSUBD Z6, Z26, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z6, Z7, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3072(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPSRLD $4, Z4, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z6, Z7
+	VPADDD Z5, Z7, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3136(DI)
+	VPSRLD $10, Z3, Z3
+	VPSRLD $8, Z1, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*8), K1, Z1
+	VPSRLD $8, Z4, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z1, Z7
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VPADDD Z5, Z7, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3200(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z3*8), K1, Z5
+	VPSRLD $12, Z4, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z26, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3264(DI)
+	VMOVUPS 1248(R9), Z4
+	VPSRLD $15, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z24, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VMOVUPS Z4, 768(DX)
+	VMOVUPS 416(R9), Z4
+	VMOVUPS 928(R9), Z3
+	VMOVUPS 1120(R9), Z5
+	VPSRLD $12, Z5, Z7
+	VPSRLD $16, Z4, Z1
+	VANDPS Z27, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z1
+	VPSRLD $16, Z3, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z6, Z2, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3328(DI)
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z6
+	VPSRLD $20, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 3392(DI)
+	VPSRLD $14, Z5, Z5
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPSRLD $24, Z3, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 3456(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z7
+	VPSRLD $28, Z3, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z26, Z5
+	VXORPS Z5, Z7, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3520(DI)
+	VMOVUPS 1248(R9), Z3
+	VPSRLD $19, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	VMOVUPS Z3, 832(DX)
+	VMOVUPS 480(R9), Z3
+	VMOVUPS 992(R9), Z5
+	VMOVUPS 1120(R9), Z7
+	VPSRLD $16, Z7, Z2
+	VANDPS Z27, Z3, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z4
+	VPERMD Z30, Z5, Z6
+	VPSUBD Z6, Z26, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z6, Z1, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3584(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z6
+	VPSRLD $4, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z6, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3648(DI)
+	VPSRLD $18, Z7, Z7
+	VPSRLD $8, Z3, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z7
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z7*8), K1, Z3
+	VPSRLD $8, Z5, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z26, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z2, Z1, Z2
+	PREFETCHT0 3264(R11)
+	PREFETCHT1 9408(R11)
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3712(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z7*8), K1, Z2
+	VPSRLD $12, Z5, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z26, Z7
+	VXORPS Z7, Z2, Z7
+	VPADDD Z5, Z7, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3776(DI)
+	VMOVUPS 1248(R9), Z5
+	VPSRLD $23, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z24, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS Z0, Z5, Z5
+	VMOVUPS Z5, 896(DX)
+	VMOVUPS 480(R9), Z5
+	VMOVUPS 992(R9), Z7
+	VMOVUPS 1120(R9), Z2
+	VPSRLD $20, Z2, Z1
+	VPSRLD $16, Z5, Z3
+	VANDPS Z27, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*8), K1, Z3
+	VPSRLD $16, Z7, Z6
+	VPERMD Z30, Z6, Z6
+	VPSUBD Z6, Z26, Z4
+	VXORPS Z4, Z3, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z26, Z6, Z6
+	VMOVUPS Z6, 3840(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z1*8), K1, Z6
+	PREFETCHT0 3328(R11)
+	PREFETCHT1 9472(R11)
+	VPSRLD $20, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3904(DI)
+	VPSRLD $22, Z2, Z2
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*8), K1, Z5
+	VPSRLD $24, Z7, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z26, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z1, Z4, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3968(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z2*8), K1, Z1
+	VPSRLD $28, Z7, Z7
+	VPERMD Z30, Z7, Z7
+	VPSUBD Z7, Z26, Z2
+	VXORPS Z2, Z1, Z2
+	VPADDD Z7, Z2, Z7
+	VPADDD Z26, Z7, Z7
+	VMOVUPS Z7, 4032(DI)
+	VMOVUPS 1248(R9), Z7
+	VPSRLD $27, Z7, Z7
+	VPTERNLOGD $0xec, Z25, Z24, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS Z0, Z7, Z0
+	VMOVUPS Z0, 960(DX)
+	ADDQ $64, R9
+	ADDQ $1344, R11
+	ADDQ $4096, DI
+	ADDQ $1024, DX
+	ADDQ $1024, R8
+	ADDQ $1312, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 656 bytes.
+//
+// func unpackIQ2_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ2_SAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Y14
+	VMOVUPS consts<>+2368(SB), Y13
+	VMOVUPS consts<>+1792(SB), Y12
+	VMOVUPS consts<>+448(SB), Y11
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 544(R9), Y2
+	VMOVUPS 1056(R9), Y3
+	VPSLLD $8, Y3, Y4
+	VANDPS Y12, Y1, Y5
+	VPAND Y13, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS Y11, Y2, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y5, Y7
+	VPADDD Y6, Y7, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 0(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPSRLD $4, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 64(DI)
+	VPSLLD $6, Y3, Y3
+	VPSRLD $8, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $8, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 128(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 192(DI)
+	VMOVUPS 1184(R9), Y2
+	VPSLLD $1, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 32(R9), Y2
+	VMOVUPS 544(R9), Y3
+	VMOVUPS 1056(R9), Y4
+	VPSLLD $4, Y4, Y7
+	VPSRLD $16, Y2, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y1
+	VPSRLD $16, Y3, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y1, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 256(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPSRLD $20, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 320(DI)
+	VPSLLD $2, Y4, Y4
+	VPSRLD $24, Y2, Y2
+	VPAND Y13, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPSRLD $24, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y7, Y5, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 384(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $28, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 448(DI)
+	VMOVUPS 1184(R9), Y3
+	VPSRLD $3, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 64(DX)
+	VMOVUPS 96(R9), Y3
+	VMOVUPS 608(R9), Y4
+	VMOVUPS 1056(R9), Y7
+	VANDPS Y12, Y3, Y5
+	VPAND Y13, Y7, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y5
+	VANDPS Y11, Y4, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 512(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y6
+	VPSRLD $4, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 576(DI)
+	VPSRLD $2, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y7, Y7
+	VPOR Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y3
+	VPSRLD $8, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 640(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VPSRLD $12, Y4, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 704(DI)
+	VMOVUPS 1184(R9), Y4
+	VPSRLD $7, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 128(DX)
+	VMOVUPS 96(R9), Y4
+	VMOVUPS 608(R9), Y7
+	VMOVUPS 1056(R9), Y2
+	VPSRLD $4, Y2, Y1
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VPSRLD $16, Y7, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 768(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VPSRLD $20, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 832(DI)
+	VPSRLD $6, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VPSRLD $24, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y4, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 896(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VPSRLD $28, Y7, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 960(DI)
+	VMOVUPS 1184(R9), Y7
+	VPSRLD $11, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y0, Y7, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 160(R9), Y7
+	VMOVUPS 672(R9), Y2
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $8, Y1, Y5
+	VANDPS Y12, Y7, Y4
+	VPAND Y13, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VANDPS Y11, Y2, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1024(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPSRLD $4, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1088(DI)
+	VPSRLD $10, Y1, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y7
+	VPSRLD $8, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1152(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y5
+	VPSRLD $12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1216(DI)
+	VMOVUPS 1184(R9), Y2
+	VPSRLD $15, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 256(DX)
+	VMOVUPS 160(R9), Y2
+	VMOVUPS 672(R9), Y1
+	VMOVUPS 1056(R9), Y5
+	VPSRLD $12, Y5, Y3
+	VPSRLD $16, Y2, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y3, Y3
+	VPOR Y7, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y7
+	VPSRLD $16, Y1, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1280(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VPSRLD $20, Y1, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1344(DI)
+	VPSRLD $14, Y5, Y5
+	VPSRLD $24, Y2, Y2
+	VPAND Y13, Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPSRLD $24, Y1, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1408(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPSRLD $28, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 1472(DI)
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $19, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS Y1, 320(DX)
+	VMOVUPS 224(R9), Y1
+	VMOVUPS 736(R9), Y5
+	VMOVUPS 1056(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VANDPS Y12, Y1, Y2
+	VPAND Y13, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VANDPS Y11, Y5, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y6, Y7, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1536(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPSRLD $4, Y5, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1600(DI)
+	VPSRLD $18, Y3, Y3
+	VPSRLD $8, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $8, Y5, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1664(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y4
+	VPSRLD $12, Y5, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 1728(DI)
+	VMOVUPS 1184(R9), Y5
+	VPSRLD $23, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	VMOVUPS Y5, 384(DX)
+	VMOVUPS 224(R9), Y5
+	VMOVUPS 736(R9), Y3
+	VMOVUPS 1056(R9), Y4
+	VPSRLD $20, Y4, Y7
+	VPSRLD $16, Y5, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y1
+	VPSRLD $16, Y3, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y6, Y2, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 1792(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	VPSRLD $20, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 1856(DI)
+	VPSRLD $22, Y4, Y4
+	VPSRLD $24, Y5, Y5
+	VPAND Y13, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPSRLD $24, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 1920(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y7
+	VPSRLD $28, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y7, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1984(DI)
+	VMOVUPS 1184(R9), Y3
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VMOVUPS Y0, 448(DX)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 288(R9), Y3
+	VMOVUPS 800(R9), Y4
+	VMOVUPS 1120(R9), Y7
+	VPSLLD $8, Y7, Y2
+	VANDPS Y12, Y3, Y5
+	VPAND Y13, Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y5
+	VANDPS Y11, Y4, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2048(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y6
+	VPSRLD $4, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2112(DI)
+	VPSLLD $6, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y7, Y7
+	VPOR Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y3
+	VPSRLD $8, Y4, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2176(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VPSRLD $12, Y4, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y4, Y7, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2240(DI)
+	VMOVUPS 1248(R9), Y4
+	VPSLLD $1, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 512(DX)
+	VMOVUPS 288(R9), Y4
+	VMOVUPS 800(R9), Y7
+	VMOVUPS 1120(R9), Y2
+	VPSLLD $4, Y2, Y1
+	VPSRLD $16, Y4, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VPSRLD $16, Y7, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2304(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VPSRLD $20, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2368(DI)
+	VPSLLD $2, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VPSRLD $24, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y5
+	VXORPS Y5, Y4, Y5
+	VPADDD Y1, Y5, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 2432(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VPSRLD $28, Y7, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 2496(DI)
+	VMOVUPS 1248(R9), Y7
+	VPSRLD $3, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y0, Y7, Y7
+	VMOVUPS Y7, 576(DX)
+	VMOVUPS 352(R9), Y7
+	VMOVUPS 864(R9), Y2
+	VMOVUPS 1120(R9), Y1
+	VANDPS Y12, Y7, Y5
+	VPAND Y13, Y1, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VANDPS Y11, Y2, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y6, Y3, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2560(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPSRLD $4, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2624(DI)
+	VPSRLD $2, Y1, Y1
+	VPSRLD $8, Y7, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y1, Y1
+	VPOR Y7, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y7
+	VPSRLD $8, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y7, Y3
+	VPADDD Y4, Y3, Y4
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2688(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y4
+	VPSRLD $12, Y2, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2752(DI)
+	VMOVUPS 1248(R9), Y2
+	VPSRLD $7, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 640(DX)
+	VMOVUPS 352(R9), Y2
+	VMOVUPS 864(R9), Y1
+	VMOVUPS 1120(R9), Y4
+	VPSRLD $4, Y4, Y3
+	VPSRLD $16, Y2, Y7
+	VANDPS Y12, Y7, Y7
+	VPAND Y13, Y3, Y3
+	VPOR Y7, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y7
+	VPSRLD $16, Y1, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 2816(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y6
+	VPSRLD $20, Y1, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2880(DI)
+	VPSRLD $6, Y4, Y4
+	VPSRLD $24, Y2, Y2
+	VPAND Y13, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPSRLD $24, Y1, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y2, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2944(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPSRLD $28, Y1, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3008(DI)
+	VMOVUPS 1248(R9), Y1
+	VPSRLD $11, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 704(DX)
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 416(R9), Y1
+	VMOVUPS 928(R9), Y4
+	VMOVUPS 1120(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS Y12, Y1, Y2
+	VPAND Y13, Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VANDPS Y11, Y4, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y6, Y7, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3072(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPSRLD $4, Y4, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y6, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3136(DI)
+	VPSRLD $10, Y3, Y3
+	VPSRLD $8, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y3, Y3
+	VPOR Y1, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*8), Y1
+	VPSRLD $8, Y4, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y1, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3200(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y3*8), Y5
+	VPSRLD $12, Y4, Y4
+	VANDPS Y11, Y4, Y4
+	VPMULLD consts<>+832(SB), Y4, Y4
+	VANDPS consts<>+2176(SB), Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3264(DI)
+	VMOVUPS 1248(R9), Y4
+	VPSRLD $15, Y4, Y4
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y4, Y4
+	VPOR Y15, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMOVUPS Y4, 768(DX)
+	VMOVUPS 416(R9), Y4
+	VMOVUPS 928(R9), Y3
+	VMOVUPS 1120(R9), Y5
+	VPSRLD $12, Y5, Y7
+	VPSRLD $16, Y4, Y1
+	VANDPS Y12, Y1, Y1
+	VPAND Y13, Y7, Y7
+	VPOR Y1, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y1
+	VPSRLD $16, Y3, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y6, Y2, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3328(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y6
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPSRLD $20, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3392(DI)
+	VPSRLD $14, Y5, Y5
+	VPSRLD $24, Y4, Y4
+	VPAND Y13, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPSRLD $24, Y3, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 3456(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y7
+	VPSRLD $28, Y3, Y3
+	VANDPS Y11, Y3, Y3
+	VPMULLD consts<>+832(SB), Y3, Y3
+	VANDPS consts<>+2176(SB), Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y7, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3520(DI)
+	VMOVUPS 1248(R9), Y3
+	VPSRLD $19, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 832(DX)
+	VMOVUPS 480(R9), Y3
+	VMOVUPS 992(R9), Y5
+	VMOVUPS 1120(R9), Y7
+	VPSRLD $16, Y7, Y2
+	VANDPS Y12, Y3, Y4
+	VPAND Y13, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y4
+	VANDPS Y11, Y5, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y6, Y1, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3584(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y6
+	VPSRLD $4, Y5, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y6, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3648(DI)
+	VPSRLD $18, Y7, Y7
+	VPSRLD $8, Y3, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y7, Y7
+	VPOR Y3, Y7, Y7
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y7*8), Y3
+	VPSRLD $8, Y5, Y2
+	VANDPS Y11, Y2, Y2
+	VPMULLD consts<>+832(SB), Y2, Y2
+	VANDPS consts<>+2176(SB), Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y2, Y1, Y2
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3712(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y7*8), Y2
+	VPSRLD $12, Y5, Y5
+	VANDPS Y11, Y5, Y5
+	VPMULLD consts<>+832(SB), Y5, Y5
+	VANDPS consts<>+2176(SB), Y5, Y5
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y5, Y15, Y7
+	VXORPS Y7, Y2, Y7
+	VPADDD Y5, Y7, Y5
+	VPADDD consts<>+1664(SB), Y5, Y5
+	VMOVUPS Y5, 3776(DI)
+	VMOVUPS 1248(R9), Y5
+	VPSRLD $23, Y5, Y5
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y5, Y5
+	VPOR Y15, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS Y0, Y5, Y5
+	VMOVUPS Y5, 896(DX)
+	VMOVUPS 480(R9), Y5
+	VMOVUPS 992(R9), Y7
+	VMOVUPS 1120(R9), Y2
+	VPSRLD $20, Y2, Y1
+	VPSRLD $16, Y5, Y3
+	VANDPS Y12, Y3, Y3
+	VPAND Y13, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*8), Y3
+	VPSRLD $16, Y7, Y6
+	VANDPS Y11, Y6, Y6
+	VPMULLD consts<>+832(SB), Y6, Y6
+	VANDPS consts<>+2176(SB), Y6, Y6
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y6, Y15, Y4
+	VXORPS Y4, Y3, Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+1664(SB), Y6, Y6
+	VMOVUPS Y6, 3840(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y1*8), Y6
+	VPSRLD $20, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3904(DI)
+	VPSRLD $22, Y2, Y2
+	VPSRLD $24, Y5, Y5
+	VPAND Y13, Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*8), Y5
+	VPSRLD $24, Y7, Y1
+	VANDPS Y11, Y1, Y1
+	VPMULLD consts<>+832(SB), Y1, Y1
+	VANDPS consts<>+2176(SB), Y1, Y1
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y1, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y1, Y4, Y1
+	VPADDD consts<>+1664(SB), Y1, Y1
+	VMOVUPS Y1, 3968(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y2*8), Y1
+	VPSRLD $28, Y7, Y7
+	VANDPS Y11, Y7, Y7
+	VPMULLD consts<>+832(SB), Y7, Y7
+	VANDPS consts<>+2176(SB), Y7, Y7
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y7, Y15, Y2
+	VXORPS Y2, Y1, Y2
+	VPADDD Y7, Y2, Y7
+	VPADDD consts<>+1664(SB), Y7, Y7
+	VMOVUPS Y7, 4032(DI)
+	VMOVUPS 1248(R9), Y7
+	VPSRLD $27, Y7, Y7
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y7, Y7
+	VPOR Y15, Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS Y0, Y7, Y0
+	VMOVUPS Y0, 960(DX)
+	ADDQ $32, R9
+	ADDQ $704, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $960, DX
+	ADDQ $960, R8
+	ADDQ $1312, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 1568 bytes.
+//
+// func unpackIQ3_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ3_XXSAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2432(SB), Z29
+	VMOVUPS consts<>+1792(SB), Z28
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+1664(SB), Z27
+	VMOVUPS consts<>+1920(SB), Z26
+	VMOVUPS consts<>+1984(SB), Z25
+	VMOVUPS consts<>+2048(SB), Z24
+	VMOVUPS consts<>+2112(SB), Z23
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 1056(R9), Z1
+	VPSRLD $1, Z1, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z1, Z3
+	VXORPS Z3, Z2, Z3
+	VMOVUPS 32(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 0(DI)
+	VPSLLD $3, Z3, Z4
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 64(DI)
+	VMOVUPS 32(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPSRLD $7, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VPSRLD $4, Z3, Z2
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	VMOVUPS 96(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPSRLD $14, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 256(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 320(DI)
+	VMOVUPS 96(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPSRLD $21, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 384(DI)
+	VPSRLD $18, Z3, Z3
+	VPSRLD $25, Z1, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 448(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS Z1, 0(DX)
+	VMOVUPS 1120(R9), Z1
+	VPSRLD $1, Z1, Z3
+	VXORPS Z3, Z1, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z1, Z4
+	VXORPS Z4, Z3, Z4
+	VMOVUPS 160(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z1, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 512(DI)
+	VPSLLD $3, Z4, Z2
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 576(DI)
+	VMOVUPS 160(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VPSRLD $7, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 640(DI)
+	VPSRLD $4, Z4, Z3
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z3
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 704(DI)
+	VMOVUPS 224(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $14, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 768(DI)
+	VPSRLD $11, Z4, Z2
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 832(DI)
+	VMOVUPS 224(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPSRLD $21, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 896(DI)
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z1, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 960(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 64(DX)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 1184(R9), Z1
+	VPSRLD $1, Z1, Z4
+	VXORPS Z4, Z1, Z4
+	VPSRLD $2, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VPSRLD $6, Z1, Z2
+	VXORPS Z2, Z4, Z2
+	VMOVUPS 288(R9), Z4
+	VANDPS Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z1, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1024(DI)
+	VPSLLD $3, Z2, Z3
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z3
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1088(DI)
+	VMOVUPS 288(R9), Z3
+	VPSRLD $16, Z3, Z4
+	VANDPS Z28, Z4, Z4
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $7, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1152(DI)
+	VPSRLD $4, Z2, Z4
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z4
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1216(DI)
+	VMOVUPS 352(R9), Z4
+	VANDPS Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $14, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1280(DI)
+	VPSRLD $11, Z2, Z3
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z3
+	VPSRLD $8, Z4, Z4
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1344(DI)
+	VMOVUPS 352(R9), Z3
+	VPSRLD $16, Z3, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $21, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1408(DI)
+	VPSRLD $18, Z2, Z2
+	VPSRLD $25, Z1, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z2
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1472(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VMOVUPS Z1, 128(DX)
+	VMOVUPS 1248(R9), Z1
+	VPSRLD $1, Z1, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z1, Z3
+	VXORPS Z3, Z2, Z3
+	VMOVUPS 416(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1536(DI)
+	VPSLLD $3, Z3, Z4
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1600(DI)
+	VMOVUPS 416(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPSRLD $7, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1664(DI)
+	VPSRLD $4, Z3, Z2
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1728(DI)
+	VMOVUPS 480(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPSRLD $14, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1792(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z2, Z2
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 1856(DI)
+	VMOVUPS 480(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPSRLD $21, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 1920(DI)
+	VPSRLD $18, Z3, Z3
+	VPSRLD $25, Z1, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 1984(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 1312(R9), Z1
+	VPSRLD $1, Z1, Z3
+	VXORPS Z3, Z1, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z1, Z4
+	VXORPS Z4, Z3, Z4
+	VMOVUPS 544(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z1, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2048(DI)
+	VPSLLD $3, Z4, Z2
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2112(DI)
+	VMOVUPS 544(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPSRLD $7, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2176(DI)
+	VPSRLD $4, Z4, Z3
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z3
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2240(DI)
+	VMOVUPS 608(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $14, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2304(DI)
+	VPSRLD $11, Z4, Z2
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 2368(DI)
+	VMOVUPS 608(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPSRLD $21, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2432(DI)
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z1, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2496(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VMOVUPS Z1, 256(DX)
+	VMOVUPS 1376(R9), Z1
+	VPSRLD $1, Z1, Z4
+	VXORPS Z4, Z1, Z4
+	VPSRLD $2, Z4, Z2
+	VXORPS Z2, Z4, Z2
+	VPSRLD $4, Z4, Z4
+	VXORPS Z4, Z2, Z4
+	VPSRLD $6, Z1, Z2
+	VXORPS Z2, Z4, Z2
+	VMOVUPS 672(R9), Z4
+	VANDPS Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z1, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2560(DI)
+	VPSLLD $3, Z2, Z3
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z3
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2624(DI)
+	VMOVUPS 672(R9), Z3
+	VPSRLD $16, Z3, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VPSRLD $7, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2688(DI)
+	VPSRLD $4, Z2, Z4
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z4
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z3
+	VXORPS Z3, Z5, Z3
+	VPADDD Z4, Z3, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2752(DI)
+	VMOVUPS 736(R9), Z4
+	VANDPS Z28, Z4, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $14, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z3, Z6, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2816(DI)
+	VPSRLD $11, Z2, Z3
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z3
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z6, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 2880(DI)
+	VMOVUPS 736(R9), Z3
+	VPSRLD $16, Z3, Z4
+	VANDPS Z28, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z6
+	VPSRLD $21, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 2944(DI)
+	VPSRLD $18, Z2, Z2
+	VPSRLD $25, Z1, Z4
+	VANDPS Z25, Z4, Z4
+	VPTERNLOGD $0xec, Z26, Z4, Z2
+	VPSRLD $24, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z4
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3008(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 320(DX)
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z29, Z0, Z0
+	VMOVUPS 1440(R9), Z1
+	VPSRLD $1, Z1, Z2
+	VXORPS Z2, Z1, Z2
+	VPSRLD $2, Z2, Z3
+	VXORPS Z3, Z2, Z3
+	VPSRLD $4, Z2, Z2
+	VXORPS Z2, Z3, Z2
+	VPSRLD $6, Z1, Z3
+	VXORPS Z3, Z2, Z3
+	VMOVUPS 800(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3072(DI)
+	VPSLLD $3, Z3, Z4
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	PREFETCHT0 3264(R11)
+	PREFETCHT1 9408(R11)
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3136(DI)
+	VMOVUPS 800(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPSRLD $7, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3200(DI)
+	VPSRLD $4, Z3, Z2
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	VPTERNLOGD $0xec, Z26, Z5, Z2
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z2, Z4, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3264(DI)
+	VMOVUPS 864(R9), Z2
+	VANDPS Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z5
+	VPSRLD $14, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	PREFETCHT0 3328(R11)
+	PREFETCHT1 9472(R11)
+	VPSUBD Z4, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3328(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z4
+	VPSRLD $8, Z2, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z6, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 3392(DI)
+	VMOVUPS 864(R9), Z4
+	VPSRLD $16, Z4, Z2
+	VANDPS Z28, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z6
+	VPSRLD $21, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z2, Z5, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3456(DI)
+	VPSRLD $18, Z3, Z3
+	PREFETCHT0 3392(R11)
+	PREFETCHT1 9536(R11)
+	VPSRLD $25, Z1, Z2
+	VANDPS Z25, Z2, Z2
+	VPTERNLOGD $0xec, Z26, Z2, Z3
+	VPSRLD $24, Z4, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z2
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z2, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 3520(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 384(DX)
+	VMOVUPS 1504(R9), Z1
+	VPSRLD $1, Z1, Z3
+	VXORPS Z3, Z1, Z3
+	VPSRLD $2, Z3, Z4
+	VXORPS Z4, Z3, Z4
+	VPSRLD $4, Z3, Z3
+	VXORPS Z3, Z4, Z3
+	VPSRLD $6, Z1, Z4
+	VXORPS Z4, Z3, Z4
+	VMOVUPS 928(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z1, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	PREFETCHT0 3456(R11)
+	PREFETCHT1 9600(R11)
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3584(DI)
+	VPSLLD $3, Z4, Z2
+	VPSRLD $4, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3648(DI)
+	VMOVUPS 928(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPSRLD $7, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 3712(DI)
+	VPSRLD $4, Z4, Z3
+	VPSRLD $11, Z1, Z5
+	VANDPS Z25, Z5, Z5
+	PREFETCHT0 3520(R11)
+	PREFETCHT1 9664(R11)
+	VPTERNLOGD $0xec, Z26, Z5, Z3
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 3776(DI)
+	VMOVUPS 992(R9), Z3
+	VANDPS Z28, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $14, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z6
+	VXORPS Z6, Z5, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3840(DI)
+	VPSRLD $11, Z4, Z2
+	VPSRLD $18, Z1, Z6
+	VANDPS Z25, Z6, Z6
+	VPTERNLOGD $0xec, Z26, Z6, Z2
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z3
+	VXORPS Z3, Z6, Z3
+	VPADDD Z2, Z3, Z2
+	PREFETCHT0 3584(R11)
+	PREFETCHT1 9728(R11)
+	VPADDD Z27, Z2, Z2
+	VMOVUPS Z2, 3904(DI)
+	VMOVUPS 992(R9), Z2
+	VPSRLD $16, Z2, Z3
+	VANDPS Z28, Z3, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z6
+	VPSRLD $21, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z5
+	VXORPS Z5, Z6, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z27, Z3, Z3
+	VMOVUPS Z3, 3968(DI)
+	VPSRLD $18, Z4, Z4
+	VPSRLD $25, Z1, Z3
+	VANDPS Z25, Z3, Z3
+	VPTERNLOGD $0xec, Z26, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z3
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z4, Z2, Z4
+	VPADDD Z27, Z4, Z4
+	VMOVUPS Z4, 4032(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z24, Z23, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $1600, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $1568, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 784 bytes.
+//
+// func unpackIQ3_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ3_XXSAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2432(SB), Y14
+	VMOVUPS consts<>+1792(SB), Y13
+	VMOVUPS consts<>+448(SB), Y12
+	VMOVUPS consts<>+832(SB), Y11
+	VMOVUPS consts<>+2176(SB), Y10
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 1056(R9), Y1
+	VPSRLD $1, Y1, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y2, Y3
+	VMOVUPS 32(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y1, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 0(DI)
+	VPSLLD $3, Y3, Y4
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 64(DI)
+	VMOVUPS 32(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $7, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 128(DI)
+	VPSRLD $4, Y3, Y2
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 192(DI)
+	VMOVUPS 96(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 256(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 320(DI)
+	VMOVUPS 96(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $21, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 384(DI)
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y2
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 448(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 0(DX)
+	VMOVUPS 1120(R9), Y1
+	VPSRLD $1, Y1, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y1, Y4
+	VXORPS Y4, Y3, Y4
+	VMOVUPS 160(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y1, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 512(DI)
+	VPSLLD $3, Y4, Y2
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 576(DI)
+	VMOVUPS 160(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $7, Y1, Y3
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 640(DI)
+	VPSRLD $4, Y4, Y3
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 704(DI)
+	VMOVUPS 224(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $14, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 768(DI)
+	VPSRLD $11, Y4, Y2
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 832(DI)
+	VMOVUPS 224(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $21, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 896(DI)
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y1, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y3
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 960(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 64(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 1184(R9), Y1
+	VPSRLD $1, Y1, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $2, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $6, Y1, Y2
+	VXORPS Y2, Y4, Y2
+	VMOVUPS 288(R9), Y4
+	VANDPS Y13, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y1, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1024(DI)
+	VPSLLD $3, Y2, Y3
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1088(DI)
+	VMOVUPS 288(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $7, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1152(DI)
+	VPSRLD $4, Y2, Y4
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1216(DI)
+	VMOVUPS 352(R9), Y4
+	VANDPS Y13, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $14, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1280(DI)
+	VPSRLD $11, Y2, Y3
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1344(DI)
+	VMOVUPS 352(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $21, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1408(DI)
+	VPSRLD $18, Y2, Y2
+	VPSRLD $25, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y4
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1472(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 128(DX)
+	VMOVUPS 1248(R9), Y1
+	VPSRLD $1, Y1, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y2, Y3
+	VMOVUPS 416(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y1, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1536(DI)
+	VPSLLD $3, Y3, Y4
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1600(DI)
+	VMOVUPS 416(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $7, Y1, Y2
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1664(DI)
+	VPSRLD $4, Y3, Y2
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1728(DI)
+	VMOVUPS 480(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1792(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 1856(DI)
+	VMOVUPS 480(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $21, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 1920(DI)
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y2
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 1984(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 1312(R9), Y1
+	VPSRLD $1, Y1, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y1, Y4
+	VXORPS Y4, Y3, Y4
+	VMOVUPS 544(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y1, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2048(DI)
+	VPSLLD $3, Y4, Y2
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2112(DI)
+	VMOVUPS 544(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $7, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2176(DI)
+	VPSRLD $4, Y4, Y3
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2240(DI)
+	VMOVUPS 608(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $14, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2304(DI)
+	VPSRLD $11, Y4, Y2
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 2368(DI)
+	VMOVUPS 608(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $21, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2432(DI)
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y1, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y3
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2496(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 256(DX)
+	VMOVUPS 1376(R9), Y1
+	VPSRLD $1, Y1, Y4
+	VXORPS Y4, Y1, Y4
+	VPSRLD $2, Y4, Y2
+	VXORPS Y2, Y4, Y2
+	VPSRLD $4, Y4, Y4
+	VXORPS Y4, Y2, Y4
+	VPSRLD $6, Y1, Y2
+	VXORPS Y2, Y4, Y2
+	VMOVUPS 672(R9), Y4
+	VANDPS Y13, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y1, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2560(DI)
+	VPSLLD $3, Y2, Y3
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2624(DI)
+	VMOVUPS 672(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $7, Y1, Y4
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2688(DI)
+	VPSRLD $4, Y2, Y4
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y3
+	VXORPS Y3, Y5, Y3
+	VPADDD Y4, Y3, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2752(DI)
+	VMOVUPS 736(R9), Y4
+	VANDPS Y13, Y4, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $14, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y3, Y6, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2816(DI)
+	VPSRLD $11, Y2, Y3
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y6, Y3, Y3
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y6, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 2880(DI)
+	VMOVUPS 736(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VANDPS Y13, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y6
+	VPSRLD $21, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 2944(DI)
+	VPSRLD $18, Y2, Y2
+	VPSRLD $25, Y1, Y4
+	VANDPS consts<>+1984(SB), Y4, Y4
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPSRLD $24, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y4
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3008(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 320(DX)
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 1440(R9), Y1
+	VPSRLD $1, Y1, Y2
+	VXORPS Y2, Y1, Y2
+	VPSRLD $2, Y2, Y3
+	VXORPS Y3, Y2, Y3
+	VPSRLD $4, Y2, Y2
+	VXORPS Y2, Y3, Y2
+	VPSRLD $6, Y1, Y3
+	VXORPS Y3, Y2, Y3
+	VMOVUPS 800(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y1, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3072(DI)
+	VPSLLD $3, Y3, Y4
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3136(DI)
+	VMOVUPS 800(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $7, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3200(DI)
+	VPSRLD $4, Y3, Y2
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y4
+	VXORPS Y4, Y5, Y4
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPADDD Y2, Y4, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3264(DI)
+	VMOVUPS 864(R9), Y2
+	VANDPS Y13, Y2, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y5
+	VPSRLD $14, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3328(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y6, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 3392(DI)
+	VMOVUPS 864(R9), Y4
+	VPSRLD $16, Y4, Y2
+	VANDPS Y13, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y6
+	VPSRLD $21, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y2, Y5, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3456(DI)
+	VPSRLD $18, Y3, Y3
+	VPSRLD $25, Y1, Y2
+	VANDPS consts<>+1984(SB), Y2, Y2
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $24, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y2
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y4
+	VXORPS Y4, Y2, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3520(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VMOVUPS Y1, 384(DX)
+	VMOVUPS 1504(R9), Y1
+	VPSRLD $1, Y1, Y3
+	VXORPS Y3, Y1, Y3
+	VPSRLD $2, Y3, Y4
+	VXORPS Y4, Y3, Y4
+	VPSRLD $4, Y3, Y3
+	VXORPS Y3, Y4, Y3
+	VPSRLD $6, Y1, Y4
+	VXORPS Y4, Y3, Y4
+	VMOVUPS 928(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y1, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3584(DI)
+	VPSLLD $3, Y4, Y2
+	VPSRLD $4, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3648(DI)
+	VMOVUPS 928(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $7, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3712(DI)
+	VPSRLD $4, Y4, Y3
+	VPSRLD $11, Y1, Y5
+	VANDPS consts<>+1984(SB), Y5, Y5
+	VPAND consts<>+1920(SB), Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y3, Y2, Y3
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3776(DI)
+	VMOVUPS 992(R9), Y3
+	VANDPS Y13, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $14, Y1, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y6
+	VXORPS Y6, Y5, Y6
+	VPADDD Y2, Y6, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3840(DI)
+	VPSRLD $11, Y4, Y2
+	VPSRLD $18, Y1, Y6
+	VANDPS consts<>+1984(SB), Y6, Y6
+	VPAND consts<>+1920(SB), Y2, Y2
+	VPOR Y6, Y2, Y2
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y2, Y15, Y3
+	VXORPS Y3, Y6, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+1664(SB), Y2, Y2
+	VMOVUPS Y2, 3904(DI)
+	VMOVUPS 992(R9), Y2
+	VPSRLD $16, Y2, Y3
+	VANDPS Y13, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y6
+	VPSRLD $21, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y3, Y15, Y5
+	VXORPS Y5, Y6, Y5
+	VPADDD Y3, Y5, Y3
+	VPADDD consts<>+1664(SB), Y3, Y3
+	VMOVUPS Y3, 3968(DI)
+	VPSRLD $18, Y4, Y4
+	VPSRLD $25, Y1, Y3
+	VANDPS consts<>+1984(SB), Y3, Y3
+	VPAND consts<>+1920(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSRLD $24, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y3
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VMOVUPS consts<>+1664(SB), Y15
+	VPSUBD Y4, Y15, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y4, Y2, Y4
+	VPADDD consts<>+1664(SB), Y4, Y4
+	VMOVUPS Y4, 4032(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $832, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $1568, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 1760 bytes.
+//
+// func unpackIQ3_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ3_SAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2496(SB), Z29
+	VMOVUPS consts<>+1792(SB), Z28
+	VMOVUPS consts<>+1856(SB), Z30
+	VMOVUPS consts<>+896(SB), Z27
+	VMOVUPS consts<>+3392(SB), Z26
+	VMOVUPS consts<>+2048(SB), Z25
+	VMOVUPS consts<>+2112(SB), Z24
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1056(R9), Z1
+	VMOVUPS 1184(R9), Z2
+	VMOVUPS 32(R9), Z3
+	VPSLLD $8, Z1, Z4
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 0(DI)
+	VMOVUPS 32(R9), Z4
+	VPSLLD $7, Z1, Z5
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $4, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 64(DI)
+	VMOVUPS 32(R9), Z5
+	VPSLLD $6, Z1, Z3
+	VPSRLD $16, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $8, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 128(DI)
+	VMOVUPS 32(R9), Z3
+	VPSLLD $5, Z1, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $12, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 192(DI)
+	VMOVUPS 96(R9), Z4
+	VPSLLD $4, Z1, Z5
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $16, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 256(DI)
+	VMOVUPS 96(R9), Z5
+	VPSLLD $3, Z1, Z3
+	VPSRLD $8, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $20, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 320(DI)
+	VMOVUPS 96(R9), Z3
+	VPSLLD $2, Z1, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $24, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 384(DI)
+	VMOVUPS 96(R9), Z4
+	VPSLLD $1, Z1, Z1
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 448(DI)
+	VMOVUPS 1696(R9), Z2
+	VPSLLD $1, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 1056(R9), Z2
+	VMOVUPS 1248(R9), Z1
+	VMOVUPS 160(R9), Z4
+	VANDPS Z28, Z4, Z4
+	VMOVUPS Z2, Z5
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPERMD Z30, Z1, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 512(DI)
+	VMOVUPS 160(R9), Z5
+	VPSRLD $1, Z2, Z3
+	VPSRLD $8, Z5, Z5
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $4, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 576(DI)
+	VMOVUPS 160(R9), Z3
+	VPSRLD $2, Z2, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $8, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 640(DI)
+	VMOVUPS 160(R9), Z4
+	VPSRLD $3, Z2, Z5
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $12, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 704(DI)
+	VMOVUPS 224(R9), Z5
+	VPSRLD $4, Z2, Z3
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $16, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 768(DI)
+	VMOVUPS 224(R9), Z3
+	VPSRLD $5, Z2, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $20, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 832(DI)
+	VMOVUPS 224(R9), Z4
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VPSRLD $6, Z2, Z5
+	VPSRLD $16, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $24, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 896(DI)
+	VMOVUPS 224(R9), Z5
+	VPSRLD $7, Z2, Z2
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 960(DI)
+	VMOVUPS 1696(R9), Z1
+	VPSRLD $3, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 64(DX)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1056(R9), Z1
+	VMOVUPS 1312(R9), Z2
+	VMOVUPS 288(R9), Z5
+	VPSRLD $8, Z1, Z3
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z2, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1024(DI)
+	VMOVUPS 288(R9), Z3
+	VPSRLD $9, Z1, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $4, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1088(DI)
+	VMOVUPS 288(R9), Z4
+	VPSRLD $10, Z1, Z5
+	VPSRLD $16, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $8, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1152(DI)
+	VMOVUPS 288(R9), Z5
+	VPSRLD $11, Z1, Z3
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $12, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1216(DI)
+	VMOVUPS 352(R9), Z3
+	VPSRLD $12, Z1, Z4
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $16, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1280(DI)
+	VMOVUPS 352(R9), Z4
+	VPSRLD $13, Z1, Z5
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $20, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1344(DI)
+	VMOVUPS 352(R9), Z5
+	VPSRLD $14, Z1, Z3
+	VPSRLD $16, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $24, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1408(DI)
+	VMOVUPS 352(R9), Z3
+	VPSRLD $15, Z1, Z1
+	VPSRLD $24, Z3, Z3
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPTERNLOGD $0xec, Z29, Z3, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z3
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z1
+	VXORPS Z1, Z3, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1472(DI)
+	VMOVUPS 1696(R9), Z2
+	VPSRLD $7, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 128(DX)
+	VMOVUPS 1056(R9), Z2
+	VMOVUPS 1376(R9), Z1
+	VMOVUPS 416(R9), Z3
+	VPSRLD $16, Z2, Z4
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z1, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1536(DI)
+	VMOVUPS 416(R9), Z4
+	VPSRLD $17, Z2, Z5
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $4, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1600(DI)
+	VMOVUPS 416(R9), Z5
+	VPSRLD $18, Z2, Z3
+	VPSRLD $16, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $8, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1664(DI)
+	VMOVUPS 416(R9), Z3
+	VPSRLD $19, Z2, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $12, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1728(DI)
+	VMOVUPS 480(R9), Z4
+	VPSRLD $20, Z2, Z5
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $16, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1792(DI)
+	VMOVUPS 480(R9), Z5
+	VPSRLD $21, Z2, Z3
+	VPSRLD $8, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $20, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1856(DI)
+	VMOVUPS 480(R9), Z3
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VPSRLD $22, Z2, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $24, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1920(DI)
+	VMOVUPS 480(R9), Z4
+	VPSRLD $23, Z2, Z2
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z4
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z4, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1984(DI)
+	VMOVUPS 1696(R9), Z1
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1120(R9), Z1
+	VMOVUPS 1440(R9), Z2
+	VMOVUPS 544(R9), Z4
+	VPSLLD $8, Z1, Z5
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPERMD Z30, Z2, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2048(DI)
+	VMOVUPS 544(R9), Z5
+	VPSLLD $7, Z1, Z3
+	VPSRLD $8, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $4, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2112(DI)
+	VMOVUPS 544(R9), Z3
+	VPSLLD $6, Z1, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $8, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2176(DI)
+	VMOVUPS 544(R9), Z4
+	VPSLLD $5, Z1, Z5
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $12, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2240(DI)
+	VMOVUPS 608(R9), Z5
+	VPSLLD $4, Z1, Z3
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $16, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2304(DI)
+	VMOVUPS 608(R9), Z3
+	VPSLLD $3, Z1, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $20, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2368(DI)
+	VMOVUPS 608(R9), Z4
+	VPSLLD $2, Z1, Z5
+	VPSRLD $16, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $24, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2432(DI)
+	VMOVUPS 608(R9), Z5
+	VPSLLD $1, Z1, Z1
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z5
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z1
+	VXORPS Z1, Z5, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2496(DI)
+	VMOVUPS 1696(R9), Z2
+	VPSRLD $15, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 256(DX)
+	VMOVUPS 1120(R9), Z2
+	VMOVUPS 1504(R9), Z1
+	VMOVUPS 672(R9), Z5
+	VANDPS Z28, Z5, Z5
+	VMOVUPS Z2, Z3
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPERMD Z30, Z1, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2560(DI)
+	VMOVUPS 672(R9), Z3
+	VPSRLD $1, Z2, Z4
+	VPSRLD $8, Z3, Z3
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $4, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2624(DI)
+	VMOVUPS 672(R9), Z4
+	VPSRLD $2, Z2, Z5
+	VPSRLD $16, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $8, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2688(DI)
+	VMOVUPS 672(R9), Z5
+	VPSRLD $3, Z2, Z3
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $12, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	PREFETCHT0 3264(R11)
+	PREFETCHT1 9408(R11)
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2752(DI)
+	VMOVUPS 736(R9), Z3
+	VPSRLD $4, Z2, Z4
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $16, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2816(DI)
+	VMOVUPS 736(R9), Z4
+	VPSRLD $5, Z2, Z5
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $20, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2880(DI)
+	VMOVUPS 736(R9), Z5
+	PREFETCHT0 3328(R11)
+	PREFETCHT1 9472(R11)
+	VPSRLD $6, Z2, Z3
+	VPSRLD $16, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $24, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2944(DI)
+	VMOVUPS 736(R9), Z3
+	VPSRLD $7, Z2, Z2
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z3
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z3, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3008(DI)
+	VMOVUPS 1696(R9), Z1
+	VPSRLD $19, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 320(DX)
+	PREFETCHT0 3392(R11)
+	PREFETCHT1 9536(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 1120(R9), Z1
+	VMOVUPS 1568(R9), Z2
+	VMOVUPS 800(R9), Z3
+	VPSRLD $8, Z1, Z4
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPERMD Z30, Z2, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3072(DI)
+	VMOVUPS 800(R9), Z4
+	VPSRLD $9, Z1, Z5
+	VPSRLD $8, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $4, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3136(DI)
+	VMOVUPS 800(R9), Z5
+	VPSRLD $10, Z1, Z3
+	VPSRLD $16, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	PREFETCHT0 3456(R11)
+	PREFETCHT1 9600(R11)
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $8, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3200(DI)
+	VMOVUPS 800(R9), Z3
+	VPSRLD $11, Z1, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $12, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3264(DI)
+	VMOVUPS 864(R9), Z4
+	VPSRLD $12, Z1, Z5
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $16, Z2, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	PREFETCHT0 3520(R11)
+	PREFETCHT1 9664(R11)
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3328(DI)
+	VMOVUPS 864(R9), Z5
+	VPSRLD $13, Z1, Z3
+	VPSRLD $8, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $20, Z2, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3392(DI)
+	VMOVUPS 864(R9), Z3
+	VPSRLD $14, Z1, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $24, Z2, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3456(DI)
+	VMOVUPS 864(R9), Z4
+	VPSRLD $15, Z1, Z1
+	VPSRLD $24, Z4, Z4
+	PREFETCHT0 3584(R11)
+	PREFETCHT1 9728(R11)
+	VPTERNLOGD $0xec, Z29, Z4, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z1*4), K1, Z4
+	VPSRLD $28, Z2, Z2
+	VPERMD Z30, Z2, Z2
+	VPSUBD Z2, Z27, Z1
+	VXORPS Z1, Z4, Z1
+	VPADDD Z2, Z1, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3520(DI)
+	VMOVUPS 1696(R9), Z2
+	VPSRLD $23, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 384(DX)
+	VMOVUPS 1120(R9), Z2
+	VMOVUPS 1632(R9), Z1
+	VMOVUPS 928(R9), Z4
+	VPSRLD $16, Z2, Z5
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPERMD Z30, Z1, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3584(DI)
+	VMOVUPS 928(R9), Z5
+	VPSRLD $17, Z2, Z3
+	PREFETCHT0 3648(R11)
+	PREFETCHT1 9792(R11)
+	VPSRLD $8, Z5, Z5
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $4, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3648(DI)
+	VMOVUPS 928(R9), Z3
+	VPSRLD $18, Z2, Z4
+	VPSRLD $16, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $8, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3712(DI)
+	VMOVUPS 928(R9), Z4
+	VPSRLD $19, Z2, Z5
+	VPSRLD $24, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $12, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	PREFETCHT0 3712(R11)
+	PREFETCHT1 9856(R11)
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3776(DI)
+	VMOVUPS 992(R9), Z5
+	VPSRLD $20, Z2, Z3
+	VANDPS Z28, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z3*4), K1, Z5
+	VPSRLD $16, Z1, Z3
+	VPERMD Z30, Z3, Z3
+	VPSUBD Z3, Z27, Z4
+	VXORPS Z4, Z5, Z4
+	VPADDD Z3, Z4, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3840(DI)
+	VMOVUPS 992(R9), Z3
+	VPSRLD $21, Z2, Z4
+	VPSRLD $8, Z3, Z3
+	VANDPS Z28, Z3, Z3
+	VPTERNLOGD $0xec, Z29, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*4), K1, Z3
+	VPSRLD $20, Z1, Z4
+	VPERMD Z30, Z4, Z4
+	VPSUBD Z4, Z27, Z5
+	VXORPS Z5, Z3, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3904(DI)
+	VMOVUPS 992(R9), Z4
+	PREFETCHT0 3776(R11)
+	PREFETCHT1 9920(R11)
+	VPSRLD $22, Z2, Z5
+	VPSRLD $16, Z4, Z4
+	VANDPS Z28, Z4, Z4
+	VPTERNLOGD $0xec, Z29, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*4), K1, Z4
+	VPSRLD $24, Z1, Z5
+	VPERMD Z30, Z5, Z5
+	VPSUBD Z5, Z27, Z3
+	VXORPS Z3, Z4, Z3
+	VPADDD Z5, Z3, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3968(DI)
+	VMOVUPS 992(R9), Z5
+	VPSRLD $23, Z2, Z2
+	VPSRLD $24, Z5, Z5
+	VPTERNLOGD $0xec, Z29, Z5, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z2*4), K1, Z5
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPSUBD Z1, Z27, Z2
+	VXORPS Z2, Z5, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 4032(DI)
+	VMOVUPS 1696(R9), Z1
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $1792, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $1760, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 880 bytes.
+//
+// func unpackIQ3_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ3_SAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2496(SB), Y14
+	VMOVUPS consts<>+1792(SB), Y13
+	VMOVUPS consts<>+448(SB), Y12
+	VMOVUPS consts<>+832(SB), Y11
+	VMOVUPS consts<>+2176(SB), Y10
+	VMOVUPS consts<>+896(SB), Y9
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 1056(R9), Y1
+	VMOVUPS 1184(R9), Y2
+	VMOVUPS 32(R9), Y3
+	VPSLLD $8, Y1, Y4
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VANDPS Y12, Y2, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 0(DI)
+	VMOVUPS 32(R9), Y4
+	VPSLLD $7, Y1, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $4, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 64(DI)
+	VMOVUPS 32(R9), Y5
+	VPSLLD $6, Y1, Y3
+	VPSRLD $16, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $8, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 128(DI)
+	VMOVUPS 32(R9), Y3
+	VPSLLD $5, Y1, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $12, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 192(DI)
+	VMOVUPS 96(R9), Y4
+	VPSLLD $4, Y1, Y5
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $16, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 256(DI)
+	VMOVUPS 96(R9), Y5
+	VPSLLD $3, Y1, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $20, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 320(DI)
+	VMOVUPS 96(R9), Y3
+	VPSLLD $2, Y1, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $24, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 384(DI)
+	VMOVUPS 96(R9), Y4
+	VPSLLD $1, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y4
+	VPSRLD $28, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VPSUBD Y2, Y9, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 448(DI)
+	VMOVUPS 1696(R9), Y2
+	VPSLLD $1, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 1056(R9), Y2
+	VMOVUPS 1248(R9), Y1
+	VMOVUPS 160(R9), Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y2, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VANDPS Y12, Y1, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 512(DI)
+	VMOVUPS 160(R9), Y5
+	VPSRLD $1, Y2, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $4, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 576(DI)
+	VMOVUPS 160(R9), Y3
+	VPSRLD $2, Y2, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $8, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 640(DI)
+	VMOVUPS 160(R9), Y4
+	VPSRLD $3, Y2, Y5
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $12, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 704(DI)
+	VMOVUPS 224(R9), Y5
+	VPSRLD $4, Y2, Y3
+	VANDPS Y13, Y5, Y5
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $16, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 768(DI)
+	VMOVUPS 224(R9), Y3
+	VPSRLD $5, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $20, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 832(DI)
+	VMOVUPS 224(R9), Y4
+	VPSRLD $6, Y2, Y5
+	VPSRLD $16, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $24, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 896(DI)
+	VMOVUPS 224(R9), Y5
+	VPSRLD $7, Y2, Y2
+	VPSRLD $24, Y5, Y5
+	VPAND Y14, Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $28, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS Y10, Y1, Y1
+	VPSUBD Y1, Y9, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+3392(SB), Y1, Y1
+	VMOVUPS Y1, 960(DI)
+	VMOVUPS 1696(R9), Y1
+	VPSRLD $3, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 64(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 1056(R9), Y1
+	VMOVUPS 1312(R9), Y2
+	VMOVUPS 288(R9), Y5
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y2, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1024(DI)
+	VMOVUPS 288(R9), Y3
+	VPSRLD $9, Y1, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $4, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1088(DI)
+	VMOVUPS 288(R9), Y4
+	VPSRLD $10, Y1, Y5
+	VPSRLD $16, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $8, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1152(DI)
+	VMOVUPS 288(R9), Y5
+	VPSRLD $11, Y1, Y3
+	VPSRLD $24, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $12, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1216(DI)
+	VMOVUPS 352(R9), Y3
+	VPSRLD $12, Y1, Y4
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $16, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1280(DI)
+	VMOVUPS 352(R9), Y4
+	VPSRLD $13, Y1, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $20, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1344(DI)
+	VMOVUPS 352(R9), Y5
+	VPSRLD $14, Y1, Y3
+	VPSRLD $16, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $24, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1408(DI)
+	VMOVUPS 352(R9), Y3
+	VPSRLD $15, Y1, Y1
+	VPSRLD $24, Y3, Y3
+	VPAND Y14, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y3
+	VPSRLD $28, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VPSUBD Y2, Y9, Y1
+	VXORPS Y1, Y3, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 1472(DI)
+	VMOVUPS 1696(R9), Y2
+	VPSRLD $7, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS 1056(R9), Y2
+	VMOVUPS 1376(R9), Y1
+	VMOVUPS 416(R9), Y3
+	VPSRLD $16, Y2, Y4
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VANDPS Y12, Y1, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1536(DI)
+	VMOVUPS 416(R9), Y4
+	VPSRLD $17, Y2, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $4, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1600(DI)
+	VMOVUPS 416(R9), Y5
+	VPSRLD $18, Y2, Y3
+	VPSRLD $16, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $8, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1664(DI)
+	VMOVUPS 416(R9), Y3
+	VPSRLD $19, Y2, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $12, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1728(DI)
+	VMOVUPS 480(R9), Y4
+	VPSRLD $20, Y2, Y5
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $16, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1792(DI)
+	VMOVUPS 480(R9), Y5
+	VPSRLD $21, Y2, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $20, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1856(DI)
+	VMOVUPS 480(R9), Y3
+	VPSRLD $22, Y2, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $24, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1920(DI)
+	VMOVUPS 480(R9), Y4
+	VPSRLD $23, Y2, Y2
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y2, Y2
+	VPOR Y4, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y4
+	VPSRLD $28, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS Y10, Y1, Y1
+	VPSUBD Y1, Y9, Y2
+	VXORPS Y2, Y4, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+3392(SB), Y1, Y1
+	VMOVUPS Y1, 1984(DI)
+	VMOVUPS 1696(R9), Y1
+	VPSRLD $11, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 1120(R9), Y1
+	VMOVUPS 1440(R9), Y2
+	VMOVUPS 544(R9), Y4
+	VPSLLD $8, Y1, Y5
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VANDPS Y12, Y2, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2048(DI)
+	VMOVUPS 544(R9), Y5
+	VPSLLD $7, Y1, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $4, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2112(DI)
+	VMOVUPS 544(R9), Y3
+	VPSLLD $6, Y1, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $8, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2176(DI)
+	VMOVUPS 544(R9), Y4
+	VPSLLD $5, Y1, Y5
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $12, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2240(DI)
+	VMOVUPS 608(R9), Y5
+	VPSLLD $4, Y1, Y3
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $16, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2304(DI)
+	VMOVUPS 608(R9), Y3
+	VPSLLD $3, Y1, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $20, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2368(DI)
+	VMOVUPS 608(R9), Y4
+	VPSLLD $2, Y1, Y5
+	VPSRLD $16, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $24, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2432(DI)
+	VMOVUPS 608(R9), Y5
+	VPSLLD $1, Y1, Y1
+	VPSRLD $24, Y5, Y5
+	VPAND Y14, Y1, Y1
+	VPOR Y5, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y5
+	VPSRLD $28, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VPSUBD Y2, Y9, Y1
+	VXORPS Y1, Y5, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 2496(DI)
+	VMOVUPS 1696(R9), Y2
+	VPSRLD $15, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VMOVUPS Y2, 256(DX)
+	VMOVUPS 1120(R9), Y2
+	VMOVUPS 1504(R9), Y1
+	VMOVUPS 672(R9), Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y2, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VANDPS Y12, Y1, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2560(DI)
+	VMOVUPS 672(R9), Y3
+	VPSRLD $1, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $4, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2624(DI)
+	VMOVUPS 672(R9), Y4
+	VPSRLD $2, Y2, Y5
+	VPSRLD $16, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $8, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2688(DI)
+	VMOVUPS 672(R9), Y5
+	VPSRLD $3, Y2, Y3
+	VPSRLD $24, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $12, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2752(DI)
+	VMOVUPS 736(R9), Y3
+	VPSRLD $4, Y2, Y4
+	VANDPS Y13, Y3, Y3
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $16, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2816(DI)
+	VMOVUPS 736(R9), Y4
+	VPSRLD $5, Y2, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $20, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2880(DI)
+	VMOVUPS 736(R9), Y5
+	VPSRLD $6, Y2, Y3
+	VPSRLD $16, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $24, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2944(DI)
+	VMOVUPS 736(R9), Y3
+	VPSRLD $7, Y2, Y2
+	VPSRLD $24, Y3, Y3
+	VPAND Y14, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y3
+	VPSRLD $28, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS Y10, Y1, Y1
+	VPSUBD Y1, Y9, Y2
+	VXORPS Y2, Y3, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+3392(SB), Y1, Y1
+	VMOVUPS Y1, 3008(DI)
+	VMOVUPS 1696(R9), Y1
+	VPSRLD $19, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 320(DX)
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 1120(R9), Y1
+	VMOVUPS 1568(R9), Y2
+	VMOVUPS 800(R9), Y3
+	VPSRLD $8, Y1, Y4
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VANDPS Y12, Y2, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3072(DI)
+	VMOVUPS 800(R9), Y4
+	VPSRLD $9, Y1, Y5
+	VPSRLD $8, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $4, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3136(DI)
+	VMOVUPS 800(R9), Y5
+	VPSRLD $10, Y1, Y3
+	VPSRLD $16, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $8, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3200(DI)
+	VMOVUPS 800(R9), Y3
+	VPSRLD $11, Y1, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $12, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3264(DI)
+	VMOVUPS 864(R9), Y4
+	VPSRLD $12, Y1, Y5
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $16, Y2, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3328(DI)
+	VMOVUPS 864(R9), Y5
+	VPSRLD $13, Y1, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $20, Y2, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3392(DI)
+	VMOVUPS 864(R9), Y3
+	VPSRLD $14, Y1, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $24, Y2, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3456(DI)
+	VMOVUPS 864(R9), Y4
+	VPSRLD $15, Y1, Y1
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y1, Y1
+	VPOR Y4, Y1, Y1
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y1*4), Y4
+	VPSRLD $28, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPMULLD Y11, Y2, Y2
+	VANDPS Y10, Y2, Y2
+	VPSUBD Y2, Y9, Y1
+	VXORPS Y1, Y4, Y1
+	VPADDD Y2, Y1, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 3520(DI)
+	VMOVUPS 1696(R9), Y2
+	VPSRLD $23, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 384(DX)
+	VMOVUPS 1120(R9), Y2
+	VMOVUPS 1632(R9), Y1
+	VMOVUPS 928(R9), Y4
+	VPSRLD $16, Y2, Y5
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VANDPS Y12, Y1, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3584(DI)
+	VMOVUPS 928(R9), Y5
+	VPSRLD $17, Y2, Y3
+	VPSRLD $8, Y5, Y5
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $4, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3648(DI)
+	VMOVUPS 928(R9), Y3
+	VPSRLD $18, Y2, Y4
+	VPSRLD $16, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $8, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3712(DI)
+	VMOVUPS 928(R9), Y4
+	VPSRLD $19, Y2, Y5
+	VPSRLD $24, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $12, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3776(DI)
+	VMOVUPS 992(R9), Y5
+	VPSRLD $20, Y2, Y3
+	VANDPS Y13, Y5, Y5
+	VPAND Y14, Y3, Y3
+	VPOR Y5, Y3, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y3*4), Y5
+	VPSRLD $16, Y1, Y3
+	VANDPS Y12, Y3, Y3
+	VPMULLD Y11, Y3, Y3
+	VANDPS Y10, Y3, Y3
+	VPSUBD Y3, Y9, Y4
+	VXORPS Y4, Y5, Y4
+	VPADDD Y3, Y4, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3840(DI)
+	VMOVUPS 992(R9), Y3
+	VPSRLD $21, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*4), Y3
+	VPSRLD $20, Y1, Y4
+	VANDPS Y12, Y4, Y4
+	VPMULLD Y11, Y4, Y4
+	VANDPS Y10, Y4, Y4
+	VPSUBD Y4, Y9, Y5
+	VXORPS Y5, Y3, Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3904(DI)
+	VMOVUPS 992(R9), Y4
+	VPSRLD $22, Y2, Y5
+	VPSRLD $16, Y4, Y4
+	VANDPS Y13, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*4), Y4
+	VPSRLD $24, Y1, Y5
+	VANDPS Y12, Y5, Y5
+	VPMULLD Y11, Y5, Y5
+	VANDPS Y10, Y5, Y5
+	VPSUBD Y5, Y9, Y3
+	VXORPS Y3, Y4, Y3
+	VPADDD Y5, Y3, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3968(DI)
+	VMOVUPS 992(R9), Y5
+	VPSRLD $23, Y2, Y2
+	VPSRLD $24, Y5, Y5
+	VPAND Y14, Y2, Y2
+	VPOR Y5, Y2, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y2*4), Y5
+	VPSRLD $28, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPMULLD Y11, Y1, Y1
+	VANDPS Y10, Y1, Y1
+	VPSUBD Y1, Y9, Y2
+	VXORPS Y2, Y5, Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD consts<>+3392(SB), Y1, Y1
+	VMOVUPS Y1, 4032(DI)
+	VMOVUPS 1696(R9), Y1
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2048(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $896, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $1760, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 800 bytes.
+//
+// func unpackIQ1_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ1_SAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Z30
+	VMOVUPS consts<>+2176(SB), Z29
+	VMOVUPS consts<>+2560(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+3392(SB), Z26
+	VMOVUPS consts<>+2624(SB), Z25
+	VMOVUPS consts<>+2112(SB), Z24
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z30, Z0, Z0
+	VMOVUPS 32(R9), Z1
+	VMOVUPS 544(R9), Z2
+	VPSLLD $16, Z2, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z29, Z3, Z4
+	VPSUBD Z3, Z4, Z3
+	VPSLLD $8, Z2, Z4
+	VANDPS Z27, Z1, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 0(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 64(DI)
+	VPSLLD $5, Z2, Z5
+	VPSRLD $8, Z1, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 128(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 192(DI)
+	VPSLLD $2, Z2, Z4
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 256(DI)
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 320(DI)
+	VPSRLD $1, Z2, Z5
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 384(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 448(DI)
+	VPSRLD $11, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 96(R9), Z2
+	VMOVUPS 544(R9), Z3
+	VPSRAD $31, Z3, Z1
+	VXORPS Z29, Z1, Z5
+	VPSUBD Z1, Z5, Z1
+	VPSRLD $8, Z3, Z5
+	VANDPS Z27, Z2, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 512(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 576(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $8, Z2, Z5
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 640(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 704(DI)
+	VPSRLD $14, Z3, Z5
+	VPSRLD $16, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 768(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 832(DI)
+	VPSRLD $17, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPADDD Z1, Z2, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 896(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 960(DI)
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VMOVUPS Z0, 64(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z30, Z0, Z0
+	VMOVUPS 160(R9), Z3
+	VMOVUPS 608(R9), Z1
+	VPSLLD $16, Z1, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z29, Z2, Z4
+	VPSUBD Z2, Z4, Z2
+	VPSLLD $8, Z1, Z4
+	VANDPS Z27, Z3, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1024(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1088(DI)
+	VPSLLD $5, Z1, Z5
+	VPSRLD $8, Z3, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1152(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1216(DI)
+	VPSLLD $2, Z1, Z4
+	VPSRLD $16, Z3, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1280(DI)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1344(DI)
+	VPSRLD $1, Z1, Z5
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1408(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 1472(DI)
+	VPSRLD $11, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 128(DX)
+	VMOVUPS 224(R9), Z1
+	VMOVUPS 608(R9), Z2
+	VPSRAD $31, Z2, Z3
+	VXORPS Z29, Z3, Z5
+	VPSUBD Z3, Z5, Z3
+	VPSRLD $8, Z2, Z5
+	VANDPS Z27, Z1, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1536(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1600(DI)
+	VPSRLD $11, Z2, Z4
+	VPSRLD $8, Z1, Z5
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1664(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 1728(DI)
+	VPSRLD $14, Z2, Z5
+	VPSRLD $16, Z1, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1792(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 1856(DI)
+	VPSRLD $17, Z2, Z4
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z1
+	VPADDD Z3, Z1, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 1920(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 1984(DI)
+	VPSRLD $27, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z30, Z0, Z0
+	VMOVUPS 288(R9), Z2
+	VMOVUPS 672(R9), Z3
+	VPSLLD $16, Z3, Z1
+	VPSRAD $31, Z1, Z1
+	VXORPS Z29, Z1, Z4
+	VPSUBD Z1, Z4, Z1
+	VPSLLD $8, Z3, Z4
+	VANDPS Z27, Z2, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2048(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2112(DI)
+	VPSLLD $5, Z3, Z5
+	VPSRLD $8, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2176(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2240(DI)
+	VPSLLD $2, Z3, Z4
+	VPSRLD $16, Z2, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2304(DI)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2368(DI)
+	VPSRLD $1, Z3, Z5
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z1, Z2, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 2432(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 2496(DI)
+	VPSRLD $11, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 256(DX)
+	VMOVUPS 352(R9), Z3
+	VMOVUPS 672(R9), Z1
+	VPSRAD $31, Z1, Z2
+	VXORPS Z29, Z2, Z5
+	VPSUBD Z2, Z5, Z2
+	VPSRLD $8, Z1, Z5
+	VANDPS Z27, Z3, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2560(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2624(DI)
+	VPSRLD $11, Z1, Z4
+	VPSRLD $8, Z3, Z5
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2688(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z2, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 2752(DI)
+	VPSRLD $14, Z1, Z5
+	VPSRLD $16, Z3, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2816(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z2, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 2880(DI)
+	VPSRLD $17, Z1, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z28, Z3, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 2944(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3008(DI)
+	VPSRLD $27, Z1, Z1
+	VPTERNLOGD $0xec, Z25, Z24, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 320(DX)
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VCVTPH2PS (R9), Z0
+	VMULPS Z30, Z0, Z0
+	VMOVUPS 416(R9), Z1
+	VMOVUPS 736(R9), Z2
+	VPSLLD $16, Z2, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z29, Z3, Z4
+	VPSUBD Z3, Z4, Z3
+	VPSLLD $8, Z2, Z4
+	VANDPS Z27, Z1, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3072(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3136(DI)
+	VPSLLD $5, Z2, Z5
+	VPSRLD $8, Z1, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3200(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z3, Z4, Z4
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3264(DI)
+	VPSLLD $2, Z2, Z4
+	VPSRLD $16, Z1, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3328(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3392(DI)
+	VPSRLD $1, Z2, Z5
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z28, Z1, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 3456(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z1
+	VPADDD Z3, Z1, Z3
+	VPADDD Z26, Z3, Z3
+	VMOVUPS Z3, 3520(DI)
+	VPSRLD $11, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z24, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VMOVUPS Z2, 384(DX)
+	VMOVUPS 480(R9), Z2
+	VMOVUPS 736(R9), Z3
+	VPSRAD $31, Z3, Z1
+	VXORPS Z29, Z1, Z5
+	VPSUBD Z1, Z5, Z1
+	VPSRLD $8, Z3, Z5
+	VANDPS Z27, Z2, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3584(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3648(DI)
+	VPSRLD $11, Z3, Z4
+	VPSRLD $8, Z2, Z5
+	VANDPS Z27, Z5, Z5
+	VPTERNLOGD $0xec, Z28, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3712(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z1, Z5, Z5
+	VPADDD Z26, Z5, Z5
+	VMOVUPS Z5, 3776(DI)
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPSRLD $14, Z3, Z5
+	VPSRLD $16, Z2, Z4
+	VANDPS Z27, Z4, Z4
+	VPTERNLOGD $0xec, Z28, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3840(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z1, Z4, Z4
+	VPADDD Z26, Z4, Z4
+	VMOVUPS Z4, 3904(DI)
+	VPSRLD $17, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z28, Z2, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPADDD Z1, Z2, Z2
+	VPADDD Z26, Z2, Z2
+	VMOVUPS Z2, 3968(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPADDD Z1, Z2, Z1
+	VPADDD Z26, Z1, Z1
+	VMOVUPS Z1, 4032(DI)
+	VPSRLD $27, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z24, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z0
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $832, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $800, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 400 bytes.
+//
+// func unpackIQ1_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ1_SAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1728(SB), Y14
+	VMOVUPS consts<>+2176(SB), Y13
+	VMOVUPS consts<>+2560(SB), Y12
+	VMOVUPS consts<>+1792(SB), Y11
+	VMOVUPS consts<>+3392(SB), Y10
+	VMOVUPS consts<>+2624(SB), Y9
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 544(R9), Y2
+	VPSLLD $16, Y2, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS Y13, Y3, Y4
+	VPSUBD Y3, Y4, Y3
+	VPSLLD $8, Y2, Y4
+	VANDPS Y11, Y1, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 0(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 64(DI)
+	VPSLLD $5, Y2, Y5
+	VPSRLD $8, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 128(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 192(DI)
+	VPSLLD $2, Y2, Y4
+	VPSRLD $16, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 256(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 320(DI)
+	VPSRLD $1, Y2, Y5
+	VPSRLD $24, Y1, Y1
+	VPAND Y12, Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 384(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD Y10, Y3, Y3
+	VMOVUPS Y3, 448(DI)
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 96(R9), Y2
+	VMOVUPS 544(R9), Y3
+	VPSRAD $31, Y3, Y1
+	VXORPS Y13, Y1, Y5
+	VPSUBD Y1, Y5, Y1
+	VPSRLD $8, Y3, Y5
+	VANDPS Y11, Y2, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 512(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 576(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $8, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 640(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 704(DI)
+	VPSRLD $14, Y3, Y5
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 768(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 832(DI)
+	VPSRLD $17, Y3, Y4
+	VPSRLD $24, Y2, Y2
+	VPAND Y12, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPADDD Y1, Y2, Y2
+	VPADDD Y10, Y2, Y2
+	VMOVUPS Y2, 896(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 960(DI)
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VMOVUPS Y0, 64(DX)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 160(R9), Y3
+	VMOVUPS 608(R9), Y1
+	VPSLLD $16, Y1, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS Y13, Y2, Y4
+	VPSUBD Y2, Y4, Y2
+	VPSLLD $8, Y1, Y4
+	VANDPS Y11, Y3, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1024(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1088(DI)
+	VPSLLD $5, Y1, Y5
+	VPSRLD $8, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1152(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1216(DI)
+	VPSLLD $2, Y1, Y4
+	VPSRLD $16, Y3, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1280(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1344(DI)
+	VPSRLD $1, Y1, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD Y10, Y3, Y3
+	VMOVUPS Y3, 1408(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y10, Y2, Y2
+	VMOVUPS Y2, 1472(DI)
+	VPSRLD $11, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 128(DX)
+	VMOVUPS 224(R9), Y1
+	VMOVUPS 608(R9), Y2
+	VPSRAD $31, Y2, Y3
+	VXORPS Y13, Y3, Y5
+	VPSUBD Y3, Y5, Y3
+	VPSRLD $8, Y2, Y5
+	VANDPS Y11, Y1, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1536(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1600(DI)
+	VPSRLD $11, Y2, Y4
+	VPSRLD $8, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1664(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 1728(DI)
+	VPSRLD $14, Y2, Y5
+	VPSRLD $16, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1792(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 1856(DI)
+	VPSRLD $17, Y2, Y4
+	VPSRLD $24, Y1, Y1
+	VPAND Y12, Y4, Y4
+	VPOR Y1, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y1
+	VPADDD Y3, Y1, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 1920(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD Y10, Y3, Y3
+	VMOVUPS Y3, 1984(DI)
+	VPSRLD $27, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 288(R9), Y2
+	VMOVUPS 672(R9), Y3
+	VPSLLD $16, Y3, Y1
+	VPSRAD $31, Y1, Y1
+	VXORPS Y13, Y1, Y4
+	VPSUBD Y1, Y4, Y1
+	VPSLLD $8, Y3, Y4
+	VANDPS Y11, Y2, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2048(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2112(DI)
+	VPSLLD $5, Y3, Y5
+	VPSRLD $8, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2176(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2240(DI)
+	VPSLLD $2, Y3, Y4
+	VPSRLD $16, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2304(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2368(DI)
+	VPSRLD $1, Y3, Y5
+	VPSRLD $24, Y2, Y2
+	VPAND Y12, Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPADDD Y1, Y2, Y2
+	VPADDD Y10, Y2, Y2
+	VMOVUPS Y2, 2432(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 2496(DI)
+	VPSRLD $11, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS Y3, 256(DX)
+	VMOVUPS 352(R9), Y3
+	VMOVUPS 672(R9), Y1
+	VPSRAD $31, Y1, Y2
+	VXORPS Y13, Y2, Y5
+	VPSUBD Y2, Y5, Y2
+	VPSRLD $8, Y1, Y5
+	VANDPS Y11, Y3, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2560(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2624(DI)
+	VPSRLD $11, Y1, Y4
+	VPSRLD $8, Y3, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2688(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y2, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 2752(DI)
+	VPSRLD $14, Y1, Y5
+	VPSRLD $16, Y3, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2816(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y2, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 2880(DI)
+	VPSRLD $17, Y1, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND Y12, Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD Y10, Y3, Y3
+	VMOVUPS Y3, 2944(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y10, Y2, Y2
+	VMOVUPS Y2, 3008(DI)
+	VPSRLD $27, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 320(DX)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VCVTPH2PS (R10), Y0
+	VMULPS Y14, Y0, Y0
+	VMOVUPS 416(R9), Y1
+	VMOVUPS 736(R9), Y2
+	VPSLLD $16, Y2, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS Y13, Y3, Y4
+	VPSUBD Y3, Y4, Y3
+	VPSLLD $8, Y2, Y4
+	VANDPS Y11, Y1, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3072(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3136(DI)
+	VPSLLD $5, Y2, Y5
+	VPSRLD $8, Y1, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3200(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y3, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3264(DI)
+	VPSLLD $2, Y2, Y4
+	VPSRLD $16, Y1, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3328(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y3, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3392(DI)
+	VPSRLD $1, Y2, Y5
+	VPSRLD $24, Y1, Y1
+	VPAND Y12, Y5, Y5
+	VPOR Y1, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 3456(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y1
+	VPADDD Y3, Y1, Y3
+	VPADDD Y10, Y3, Y3
+	VMOVUPS Y3, 3520(DI)
+	VPSRLD $11, Y2, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS Y2, 384(DX)
+	VMOVUPS 480(R9), Y2
+	VMOVUPS 736(R9), Y3
+	VPSRAD $31, Y3, Y1
+	VXORPS Y13, Y1, Y5
+	VPSUBD Y1, Y5, Y1
+	VPSRLD $8, Y3, Y5
+	VANDPS Y11, Y2, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3584(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3648(DI)
+	VPSRLD $11, Y3, Y4
+	VPSRLD $8, Y2, Y5
+	VANDPS Y11, Y5, Y5
+	VPAND Y12, Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3712(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y1, Y5, Y5
+	VPADDD Y10, Y5, Y5
+	VMOVUPS Y5, 3776(DI)
+	VPSRLD $14, Y3, Y5
+	VPSRLD $16, Y2, Y4
+	VANDPS Y11, Y4, Y4
+	VPAND Y12, Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3840(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y1, Y4, Y4
+	VPADDD Y10, Y4, Y4
+	VMOVUPS Y4, 3904(DI)
+	VPSRLD $17, Y3, Y4
+	VPSRLD $24, Y2, Y2
+	VPAND Y12, Y4, Y4
+	VPOR Y2, Y4, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y2
+	VPADDD Y1, Y2, Y2
+	VPADDD Y10, Y2, Y2
+	VMOVUPS Y2, 3968(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y2
+	VPADDD Y1, Y2, Y1
+	VPADDD Y10, Y1, Y1
+	VMOVUPS Y1, 4032(DI)
+	VPSRLD $27, Y3, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND Y9, Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y0
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $448, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $800, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 896 bytes.
+//
+// func unpackIQ1_MAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ1_MAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+768(SB), Z30
+	VMOVUPS consts<>+448(SB), Z29
+	VMOVUPS consts<>+2688(SB), Z28
+	VMOVUPS consts<>+2752(SB), Z27
+	VMOVUPS consts<>+1728(SB), Z26
+	VMOVUPS consts<>+2560(SB), Z25
+	VMOVUPS consts<>+1792(SB), Z24
+	VMOVUPS consts<>+2176(SB), Z23
+	VMOVUPS consts<>+3392(SB), Z22
+	VMOVUPS consts<>+2624(SB), Z21
+	VMOVUPS consts<>+2112(SB), Z20
+	MOVQ points+40(FP), R13
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 768(R9), Z0
+	VMOVUPS 832(R9), Z1
+	VPSRLD $24, Z0, Z2
+	VPSRLD $12, Z0, Z3
+	VANDPS Z29, Z3, Z3
+	VPTERNLOGD $0xec, Z30, Z3, Z2
+	VPSRLD $4, Z1, Z3
+	VPTERNLOGD $0xec, Z28, Z2, Z3
+	VPSRLD $16, Z1, Z1
+	VPTERNLOGD $0xec, Z27, Z3, Z1
+	VPMOVDW Z1, Y1
+	VCVTPH2PS Y1, Z1
+	VMULPS Z26, Z1, Z1
+	VMOVUPS 0(R9), Z3
+	VMOVUPS 512(R9), Z2
+	VPSLLD $8, Z2, Z4
+	VANDPS Z24, Z3, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSLLD $28, Z2, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z6
+	VPSUBD Z5, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 0(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 64(DI)
+	VPSLLD $4, Z2, Z5
+	VPSRLD $8, Z3, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	VPSLLD $24, Z2, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z6
+	VPSUBD Z2, Z6, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z2, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 128(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	VPSLLD $1, Z0, Z2
+	VPTERNLOGD $0xec, Z21, Z20, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 512(R9), Z2
+	VPSRLD $16, Z3, Z6
+	VANDPS Z24, Z6, Z6
+	VMOVUPS Z2, Z5
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPSLLD $20, Z2, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z23, Z6, Z4
+	VPSUBD Z6, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z6, Z4, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 256(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 320(DI)
+	VPSRLD $4, Z2, Z6
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z6
+	VPSLLD $16, Z2, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z3
+	VPSUBD Z2, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 384(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 448(DI)
+	VPSRLD $2, Z0, Z2
+	VPTERNLOGD $0xec, Z21, Z20, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 512(R9), Z3
+	VPSRLD $8, Z3, Z6
+	VANDPS Z24, Z2, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	VPSLLD $12, Z3, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z5
+	VPSUBD Z4, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 512(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 576(DI)
+	VPSRLD $12, Z3, Z4
+	VPSRLD $8, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPSLLD $8, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z5
+	VPSUBD Z3, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 640(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 704(DI)
+	VPSRLD $5, Z0, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS 512(R9), Z3
+	VPSRLD $16, Z3, Z5
+	VPSRLD $16, Z2, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z5
+	VPSLLD $4, Z3, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z6
+	VPSUBD Z4, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 768(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 832(DI)
+	VPSRLD $20, Z3, Z4
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z4
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 896(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 960(DI)
+	VPSRLD $8, Z0, Z0
+	VPTERNLOGD $0xec, Z21, Z20, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z0, Z1
+	VMOVUPS Z1, 192(DX)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 768(R9), Z1
+	VMOVUPS 832(R9), Z0
+	VPSRLD $24, Z1, Z3
+	VPSRLD $12, Z1, Z2
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z3
+	VPSRLD $4, Z0, Z2
+	VPTERNLOGD $0xec, Z28, Z3, Z2
+	VPSRLD $16, Z0, Z0
+	VPTERNLOGD $0xec, Z27, Z2, Z0
+	VPMOVDW Z0, Y0
+	VCVTPH2PS Y0, Z0
+	VMULPS Z26, Z0, Z0
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 576(R9), Z3
+	VPSLLD $8, Z3, Z4
+	VANDPS Z24, Z2, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSLLD $28, Z3, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z23, Z6, Z5
+	VPSUBD Z6, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 1024(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 1088(DI)
+	VPSLLD $4, Z3, Z6
+	VPSRLD $8, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSLLD $24, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z5
+	VPSUBD Z3, Z5, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPADDD Z3, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS Z5, 1152(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPADDD Z3, Z5, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 1216(DI)
+	VPSRLD $15, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 256(DX)
+	VMOVUPS 576(R9), Z3
+	VPSRLD $16, Z2, Z5
+	VANDPS Z24, Z5, Z5
+	VMOVUPS Z3, Z6
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSLLD $20, Z3, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z4
+	VPSUBD Z5, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 1280(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 1344(DI)
+	VPSRLD $4, Z3, Z5
+	VPSRLD $24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	VPSLLD $16, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 1408(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z22, Z3, Z3
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS Z3, 1472(DI)
+	VPSRLD $18, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 320(DX)
+	VMOVUPS 192(R9), Z3
+	VMOVUPS 576(R9), Z2
+	VPSRLD $8, Z2, Z5
+	VANDPS Z24, Z3, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z5
+	VPSLLD $12, Z2, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z6
+	VPSUBD Z4, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 1536(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 1600(DI)
+	VPSRLD $12, Z2, Z4
+	VPSRLD $8, Z3, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSLLD $8, Z2, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z6
+	VPSUBD Z2, Z6, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPADDD Z2, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 1664(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPADDD Z2, Z6, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 1728(DI)
+	VPSRLD $21, Z1, Z2
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VPTERNLOGD $0xec, Z21, Z20, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 384(DX)
+	VMOVUPS 576(R9), Z2
+	VPSRLD $16, Z2, Z6
+	VPSRLD $16, Z3, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	VPSLLD $4, Z2, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z5
+	VPSUBD Z4, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 1792(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 1856(DI)
+	VPSRLD $20, Z2, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z3
+	VPSUBD Z2, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 1920(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 1984(DI)
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 448(DX)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VMOVUPS 768(R9), Z0
+	VMOVUPS 832(R9), Z1
+	VPSRLD $24, Z0, Z2
+	VPSRLD $12, Z0, Z0
+	VANDPS Z29, Z0, Z0
+	VPTERNLOGD $0xec, Z30, Z0, Z2
+	VPSRLD $4, Z1, Z0
+	VPTERNLOGD $0xec, Z28, Z2, Z0
+	VPSRLD $16, Z1, Z2
+	VPTERNLOGD $0xec, Z27, Z0, Z2
+	VPMOVDW Z2, Y2
+	VCVTPH2PS Y2, Z2
+	VMULPS Z26, Z2, Z2
+	VMOVUPS 256(R9), Z0
+	VMOVUPS 640(R9), Z3
+	VPSLLD $8, Z3, Z4
+	VANDPS Z24, Z0, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSLLD $28, Z3, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z6
+	VPSUBD Z5, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 2048(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 2112(DI)
+	VPSLLD $4, Z3, Z5
+	VPSRLD $8, Z0, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z5
+	VPSLLD $24, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z0
+	VPSUBD Z3, Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z0
+	VPADDD Z3, Z0, Z0
+	VPADDD Z22, Z0, Z0
+	VMOVUPS Z0, 2176(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z0
+	VPADDD Z3, Z0, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 2240(DI)
+	VPSLLD $1, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z2, Z3, Z3
+	VMOVUPS Z3, 512(DX)
+	VMOVUPS 256(R9), Z3
+	VMOVUPS 640(R9), Z0
+	VPSRLD $16, Z3, Z5
+	VANDPS Z24, Z5, Z5
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VMOVUPS Z0, Z6
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSLLD $20, Z0, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z4
+	VPSUBD Z5, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 2304(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 2368(DI)
+	VPSRLD $4, Z0, Z5
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z5
+	VPSLLD $16, Z0, Z0
+	VPSRAD $31, Z0, Z0
+	VXORPS Z23, Z0, Z3
+	VPSUBD Z0, Z3, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z0, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 2432(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z0, Z3, Z0
+	VPADDD Z22, Z0, Z0
+	VMOVUPS Z0, 2496(DI)
+	VPSRLD $2, Z1, Z0
+	VPTERNLOGD $0xec, Z21, Z20, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z2, Z0, Z0
+	VMOVUPS Z0, 576(DX)
+	VMOVUPS 320(R9), Z0
+	VMOVUPS 640(R9), Z3
+	VPSRLD $8, Z3, Z5
+	VANDPS Z24, Z0, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z5
+	VPSLLD $12, Z3, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z6
+	VPSUBD Z4, Z6, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 2560(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z6
+	VPADDD Z4, Z6, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 2624(DI)
+	VPSRLD $12, Z3, Z4
+	VPSRLD $8, Z0, Z0
+	VANDPS Z24, Z0, Z0
+	VPTERNLOGD $0xec, Z25, Z0, Z4
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPSLLD $8, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z0
+	VPSUBD Z3, Z0, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z0
+	VPADDD Z3, Z0, Z0
+	VPADDD Z22, Z0, Z0
+	VMOVUPS Z0, 2688(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z0
+	VPADDD Z3, Z0, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 2752(DI)
+	VPSRLD $5, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z2, Z3, Z3
+	VMOVUPS Z3, 640(DX)
+	VMOVUPS 320(R9), Z3
+	VMOVUPS 640(R9), Z0
+	VPSRLD $16, Z0, Z4
+	VPSRLD $16, Z3, Z6
+	VANDPS Z24, Z6, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z4
+	VPSLLD $4, Z0, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z23, Z6, Z5
+	VPSUBD Z6, Z5, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z5
+	VPADDD Z6, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 2816(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z5
+	VPADDD Z6, Z5, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 2880(DI)
+	VPSRLD $20, Z0, Z6
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z6
+	VPSRAD $31, Z0, Z0
+	VXORPS Z23, Z0, Z3
+	VPSUBD Z0, Z3, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z3
+	VPADDD Z0, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 2944(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z3
+	VPADDD Z0, Z3, Z0
+	VPADDD Z22, Z0, Z0
+	VMOVUPS Z0, 3008(DI)
+	VPSRLD $8, Z1, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z2, Z1, Z2
+	VMOVUPS Z2, 704(DX)
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VMOVUPS 768(R9), Z2
+	VMOVUPS 832(R9), Z1
+	VPSRLD $24, Z2, Z0
+	VPSRLD $12, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z0
+	VPSRLD $4, Z1, Z2
+	VPTERNLOGD $0xec, Z28, Z0, Z2
+	VPSRLD $16, Z1, Z0
+	VPTERNLOGD $0xec, Z27, Z2, Z0
+	VPMOVDW Z0, Y0
+	VCVTPH2PS Y0, Z0
+	VMULPS Z26, Z0, Z0
+	VMOVUPS 384(R9), Z2
+	VMOVUPS 704(R9), Z3
+	VPSLLD $8, Z3, Z6
+	VANDPS Z24, Z2, Z5
+	VPTERNLOGD $0xec, Z25, Z5, Z6
+	VPSLLD $28, Z3, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z4
+	VPSUBD Z5, Z4, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 3072(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z4
+	VPADDD Z5, Z4, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 3136(DI)
+	VPSLLD $4, Z3, Z5
+	VPSRLD $8, Z2, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z5
+	VPSLLD $24, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 3200(DI)
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 3264(DI)
+	VPSRLD $15, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 768(DX)
+	VMOVUPS 384(R9), Z3
+	VMOVUPS 704(R9), Z2
+	VPSRLD $16, Z3, Z5
+	VANDPS Z24, Z5, Z5
+	VMOVUPS Z2, Z4
+	VPTERNLOGD $0xec, Z25, Z5, Z4
+	VPSLLD $20, Z2, Z5
+	VPSRAD $31, Z5, Z5
+	VXORPS Z23, Z5, Z6
+	VPSUBD Z5, Z6, Z5
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 3328(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z6
+	VPADDD Z5, Z6, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 3392(DI)
+	VPSRLD $4, Z2, Z5
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z5
+	VPSLLD $16, Z2, Z2
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z3
+	VPSUBD Z2, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 3456(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z22, Z2, Z2
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VMOVUPS Z2, 3520(DI)
+	VPSRLD $18, Z1, Z2
+	VPTERNLOGD $0xec, Z21, Z20, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z0, Z2, Z2
+	VMOVUPS Z2, 832(DX)
+	VMOVUPS 448(R9), Z2
+	VMOVUPS 704(R9), Z3
+	VPSRLD $8, Z3, Z5
+	VANDPS Z24, Z2, Z6
+	VPTERNLOGD $0xec, Z25, Z6, Z5
+	VPSLLD $12, Z3, Z6
+	VPSRAD $31, Z6, Z6
+	VXORPS Z23, Z6, Z4
+	VPSUBD Z6, Z4, Z6
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z5*8), K1, Z4
+	VPADDD Z6, Z4, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 3584(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z5*8), K1, Z4
+	VPADDD Z6, Z4, Z6
+	VPADDD Z22, Z6, Z6
+	VMOVUPS Z6, 3648(DI)
+	VPSRLD $12, Z3, Z6
+	VPSRLD $8, Z2, Z2
+	VANDPS Z24, Z2, Z2
+	VPTERNLOGD $0xec, Z25, Z2, Z6
+	VPSLLD $8, Z3, Z3
+	VPSRAD $31, Z3, Z3
+	VXORPS Z23, Z3, Z2
+	VPSUBD Z3, Z2, Z3
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z2
+	VPADDD Z3, Z2, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 3712(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z2
+	VPADDD Z3, Z2, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 3776(DI)
+	VPSRLD $21, Z1, Z3
+	VPTERNLOGD $0xec, Z21, Z20, Z3
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VCVTDQ2PS Z3, Z3
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, 896(DX)
+	VMOVUPS 448(R9), Z3
+	VMOVUPS 704(R9), Z2
+	VPSRLD $16, Z2, Z6
+	VPSRLD $16, Z3, Z4
+	VANDPS Z24, Z4, Z4
+	VPTERNLOGD $0xec, Z25, Z4, Z6
+	VPSLLD $4, Z2, Z4
+	VPSRAD $31, Z4, Z4
+	VXORPS Z23, Z4, Z5
+	VPSUBD Z4, Z5, Z4
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VMOVUPS Z5, 3840(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z6*8), K1, Z5
+	VPADDD Z4, Z5, Z4
+	VPADDD Z22, Z4, Z4
+	VMOVUPS Z4, 3904(DI)
+	VPSRLD $20, Z2, Z4
+	VPSRLD $24, Z3, Z3
+	VPTERNLOGD $0xec, Z25, Z3, Z4
+	VPSRAD $31, Z2, Z2
+	VXORPS Z23, Z2, Z3
+	VPSUBD Z2, Z3, Z2
+	KXNORW K1, K1, K1
+	VPGATHERDD 0(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z3
+	VPADDD Z22, Z3, Z3
+	VMOVUPS Z3, 3968(DI)
+	KXNORW K1, K1, K1
+	VPGATHERDD 4(R13)(Z4*8), K1, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z22, Z2, Z2
+	VMOVUPS Z2, 4032(DI)
+	VPSRLD $24, Z1, Z1
+	VPTERNLOGD $0xec, Z21, Z20, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z0, Z1, Z0
+	VMOVUPS Z0, 960(DX)
+	ADDQ $64, R9
+	ADDQ $896, R11
+	ADDQ $4096, DI
+	ADDQ $1024, DX
+	ADDQ $1024, R8
+	ADDQ $896, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 448 bytes.
+//
+// func unpackIQ1_MAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackIQ1_MAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+768(SB), Y14
+	VMOVUPS consts<>+448(SB), Y13
+	VMOVUPS consts<>+2688(SB), Y12
+	VMOVUPS consts<>+2752(SB), Y11
+	VMOVUPS consts<>+1728(SB), Y10
+	MOVQ points+40(FP), R14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 768(R9), Y0
+	VMOVUPS 832(R9), Y1
+	VPSRLD $24, Y0, Y2
+	VPSRLD $12, Y0, Y3
+	VANDPS Y13, Y3, Y3
+	VPAND Y14, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPSRLD $4, Y1, Y3
+	VPAND Y12, Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $16, Y1, Y1
+	VPAND Y11, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPSLLD $16, Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VPACKUSDW Y1, Y1, Y1
+	VPERMQ $0x08, Y1, Y1
+	VCVTPH2PS X1, Y1
+	VMULPS Y10, Y1, Y1
+	VMOVUPS 0(R9), Y3
+	VMOVUPS 512(R9), Y2
+	VPSLLD $8, Y2, Y4
+	VANDPS consts<>+1792(SB), Y3, Y5
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $28, Y2, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 0(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 64(DI)
+	VPSLLD $4, Y2, Y5
+	VPSRLD $8, Y3, Y3
+	VANDPS consts<>+1792(SB), Y3, Y3
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPSLLD $24, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 128(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 192(DI)
+	VPSLLD $1, Y0, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 0(R9), Y2
+	VMOVUPS 512(R9), Y3
+	VPSRLD $16, Y2, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND consts<>+2560(SB), Y3, Y6
+	VPOR Y5, Y6, Y6
+	VPSLLD $20, Y3, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y4
+	VPSUBD Y5, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 256(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 320(DI)
+	VPSRLD $4, Y3, Y5
+	VPSRLD $24, Y2, Y2
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPSLLD $16, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 384(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS Y3, 448(DI)
+	VPSRLD $2, Y0, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y1, Y3, Y3
+	VMOVUPS Y3, 64(DX)
+	VMOVUPS 64(R9), Y3
+	VMOVUPS 512(R9), Y2
+	VPSRLD $8, Y2, Y5
+	VANDPS consts<>+1792(SB), Y3, Y4
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPSLLD $12, Y2, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y6
+	VPSUBD Y4, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VPADDD Y4, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 512(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 576(DI)
+	VPSRLD $12, Y2, Y4
+	VPSRLD $8, Y3, Y3
+	VANDPS consts<>+1792(SB), Y3, Y3
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSLLD $8, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 640(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 704(DI)
+	VPSRLD $5, Y0, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS 64(R9), Y2
+	VMOVUPS 512(R9), Y3
+	VPSRLD $16, Y3, Y4
+	VPSRLD $16, Y2, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSLLD $4, Y3, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y5
+	VPSUBD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 768(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 832(DI)
+	VPSRLD $20, Y3, Y6
+	VPSRLD $24, Y2, Y2
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 896(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 960(DI)
+	VPSRLD $8, Y0, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y0, Y1
+	VMOVUPS Y1, 192(DX)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS 768(R9), Y1
+	VMOVUPS 832(R9), Y0
+	VPSRLD $24, Y1, Y3
+	VPSRLD $12, Y1, Y2
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y3, Y3
+	VPOR Y2, Y3, Y3
+	VPSRLD $4, Y0, Y2
+	VPAND Y12, Y2, Y2
+	VPOR Y3, Y2, Y2
+	VPSRLD $16, Y0, Y0
+	VPAND Y11, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPSLLD $16, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPACKUSDW Y0, Y0, Y0
+	VPERMQ $0x08, Y0, Y0
+	VCVTPH2PS X0, Y0
+	VMULPS Y10, Y0, Y0
+	VMOVUPS 128(R9), Y2
+	VMOVUPS 576(R9), Y3
+	VPSLLD $8, Y3, Y6
+	VANDPS consts<>+1792(SB), Y2, Y5
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSLLD $28, Y3, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y4
+	VPSUBD Y5, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1024(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1088(DI)
+	VPSLLD $4, Y3, Y5
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPSLLD $24, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 1152(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1216(DI)
+	VPSRLD $15, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 256(DX)
+	VMOVUPS 128(R9), Y3
+	VMOVUPS 576(R9), Y2
+	VPSRLD $16, Y3, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND consts<>+2560(SB), Y2, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $20, Y2, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 1280(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1344(DI)
+	VPSRLD $4, Y2, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPSLLD $16, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1408(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS Y2, 1472(DI)
+	VPSRLD $18, Y1, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 320(DX)
+	VMOVUPS 192(R9), Y2
+	VMOVUPS 576(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS consts<>+1792(SB), Y2, Y6
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPSLLD $12, Y3, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y4
+	VPSUBD Y6, Y4, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y6, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1536(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 1600(DI)
+	VPSRLD $12, Y3, Y6
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPSLLD $8, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 1664(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1728(DI)
+	VPSRLD $21, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 384(DX)
+	VMOVUPS 192(R9), Y3
+	VMOVUPS 576(R9), Y2
+	VPSRLD $16, Y2, Y6
+	VPSRLD $16, Y3, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPSLLD $4, Y2, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y5
+	VPSUBD Y4, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPADDD Y4, Y5, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 1792(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 1856(DI)
+	VPSRLD $20, Y2, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 1920(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 1984(DI)
+	VPSRLD $24, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 448(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS 768(R9), Y0
+	VMOVUPS 832(R9), Y1
+	VPSRLD $24, Y0, Y2
+	VPSRLD $12, Y0, Y0
+	VANDPS Y13, Y0, Y0
+	VPAND Y14, Y2, Y2
+	VPOR Y0, Y2, Y2
+	VPSRLD $4, Y1, Y0
+	VPAND Y12, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPSRLD $16, Y1, Y2
+	VPAND Y11, Y2, Y2
+	VPOR Y0, Y2, Y2
+	VPSLLD $16, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ $0x08, Y2, Y2
+	VCVTPH2PS X2, Y2
+	VMULPS Y10, Y2, Y2
+	VMOVUPS 256(R9), Y0
+	VMOVUPS 640(R9), Y3
+	VPSLLD $8, Y3, Y4
+	VANDPS consts<>+1792(SB), Y0, Y5
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $28, Y3, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 2048(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2112(DI)
+	VPSLLD $4, Y3, Y5
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+1792(SB), Y0, Y0
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y0, Y5, Y5
+	VPSLLD $24, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y0
+	VPSUBD Y3, Y0, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y0
+	VPADDD Y3, Y0, Y0
+	VPADDD consts<>+3392(SB), Y0, Y0
+	VMOVUPS Y0, 2176(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y0
+	VPADDD Y3, Y0, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2240(DI)
+	VPSLLD $1, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y3
+	VMOVUPS Y3, 512(DX)
+	VMOVUPS 256(R9), Y3
+	VMOVUPS 640(R9), Y0
+	VPSRLD $16, Y3, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND consts<>+2560(SB), Y0, Y6
+	VPOR Y5, Y6, Y6
+	VPSLLD $20, Y0, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y4
+	VPSUBD Y5, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2304(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2368(DI)
+	VPSRLD $4, Y0, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPSLLD $16, Y0, Y0
+	VPSRAD $31, Y0, Y0
+	VXORPS consts<>+2176(SB), Y0, Y3
+	VPSUBD Y0, Y3, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y0, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2432(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPADDD Y0, Y3, Y0
+	VPADDD consts<>+3392(SB), Y0, Y0
+	VMOVUPS Y0, 2496(DI)
+	VPSRLD $2, Y1, Y0
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y0, Y0
+	VPOR Y15, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VMOVUPS Y0, 576(DX)
+	VMOVUPS 320(R9), Y0
+	VMOVUPS 640(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS consts<>+1792(SB), Y0, Y4
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y4, Y5, Y5
+	VPSLLD $12, Y3, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y6
+	VPSUBD Y4, Y6, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y6
+	VPADDD Y4, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 2560(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y6
+	VPADDD Y4, Y6, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 2624(DI)
+	VPSRLD $12, Y3, Y4
+	VPSRLD $8, Y0, Y0
+	VANDPS consts<>+1792(SB), Y0, Y0
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y0, Y4, Y4
+	VPSLLD $8, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y0
+	VPSUBD Y3, Y0, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y0
+	VPADDD Y3, Y0, Y0
+	VPADDD consts<>+3392(SB), Y0, Y0
+	VMOVUPS Y0, 2688(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y0
+	VPADDD Y3, Y0, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2752(DI)
+	VPSRLD $5, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y2, Y3, Y3
+	VMOVUPS Y3, 640(DX)
+	VMOVUPS 320(R9), Y3
+	VMOVUPS 640(R9), Y0
+	VPSRLD $16, Y0, Y4
+	VPSRLD $16, Y3, Y6
+	VANDPS consts<>+1792(SB), Y6, Y6
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y6, Y4, Y4
+	VPSLLD $4, Y0, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y5
+	VPSUBD Y6, Y5, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 2816(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y5
+	VPADDD Y6, Y5, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 2880(DI)
+	VPSRLD $20, Y0, Y6
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y3, Y6, Y6
+	VPSRAD $31, Y0, Y0
+	VXORPS consts<>+2176(SB), Y0, Y3
+	VPSUBD Y0, Y3, Y0
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y3
+	VPADDD Y0, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 2944(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y3
+	VPADDD Y0, Y3, Y0
+	VPADDD consts<>+3392(SB), Y0, Y0
+	VMOVUPS Y0, 3008(DI)
+	VPSRLD $8, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y2, Y1, Y2
+	VMOVUPS Y2, 704(DX)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS 768(R9), Y2
+	VMOVUPS 832(R9), Y1
+	VPSRLD $24, Y2, Y0
+	VPSRLD $12, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPSRLD $4, Y1, Y2
+	VPAND Y12, Y2, Y2
+	VPOR Y0, Y2, Y2
+	VPSRLD $16, Y1, Y0
+	VPAND Y11, Y0, Y0
+	VPOR Y2, Y0, Y0
+	VPSLLD $16, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPACKUSDW Y0, Y0, Y0
+	VPERMQ $0x08, Y0, Y0
+	VCVTPH2PS X0, Y0
+	VMULPS Y10, Y0, Y0
+	VMOVUPS 384(R9), Y2
+	VMOVUPS 704(R9), Y3
+	VPSLLD $8, Y3, Y6
+	VANDPS consts<>+1792(SB), Y2, Y5
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y5, Y6, Y6
+	VPSLLD $28, Y3, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y4
+	VPSUBD Y5, Y4, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3072(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y4
+	VPADDD Y5, Y4, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3136(DI)
+	VPSLLD $4, Y3, Y5
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y2, Y5, Y5
+	VPSLLD $24, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 3200(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3264(DI)
+	VPSRLD $15, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 768(DX)
+	VMOVUPS 384(R9), Y3
+	VMOVUPS 704(R9), Y2
+	VPSRLD $16, Y3, Y5
+	VANDPS consts<>+1792(SB), Y5, Y5
+	VPAND consts<>+2560(SB), Y2, Y4
+	VPOR Y5, Y4, Y4
+	VPSLLD $20, Y2, Y5
+	VPSRAD $31, Y5, Y5
+	VXORPS consts<>+2176(SB), Y5, Y6
+	VPSUBD Y5, Y6, Y5
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 3328(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y6
+	VPADDD Y5, Y6, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3392(DI)
+	VPSRLD $4, Y2, Y5
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y3, Y5, Y5
+	VPSLLD $16, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3456(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS Y2, 3520(DI)
+	VPSRLD $18, Y1, Y2
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y2, Y2
+	VPOR Y15, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y0, Y2, Y2
+	VMOVUPS Y2, 832(DX)
+	VMOVUPS 448(R9), Y2
+	VMOVUPS 704(R9), Y3
+	VPSRLD $8, Y3, Y5
+	VANDPS consts<>+1792(SB), Y2, Y6
+	VPAND consts<>+2560(SB), Y5, Y5
+	VPOR Y6, Y5, Y5
+	VPSLLD $12, Y3, Y6
+	VPSRAD $31, Y6, Y6
+	VXORPS consts<>+2176(SB), Y6, Y4
+	VPSUBD Y6, Y4, Y6
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y5*8), Y4
+	VPADDD Y6, Y4, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3584(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y5*8), Y4
+	VPADDD Y6, Y4, Y6
+	VPADDD consts<>+3392(SB), Y6, Y6
+	VMOVUPS Y6, 3648(DI)
+	VPSRLD $12, Y3, Y6
+	VPSRLD $8, Y2, Y2
+	VANDPS consts<>+1792(SB), Y2, Y2
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y2, Y6, Y6
+	VPSLLD $8, Y3, Y3
+	VPSRAD $31, Y3, Y3
+	VXORPS consts<>+2176(SB), Y3, Y2
+	VPSUBD Y3, Y2, Y3
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 3712(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y2
+	VPADDD Y3, Y2, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3776(DI)
+	VPSRLD $21, Y1, Y3
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y3, Y3
+	VPOR Y15, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, 896(DX)
+	VMOVUPS 448(R9), Y3
+	VMOVUPS 704(R9), Y2
+	VPSRLD $16, Y2, Y6
+	VPSRLD $16, Y3, Y4
+	VANDPS consts<>+1792(SB), Y4, Y4
+	VPAND consts<>+2560(SB), Y6, Y6
+	VPOR Y4, Y6, Y6
+	VPSLLD $4, Y2, Y4
+	VPSRAD $31, Y4, Y4
+	VXORPS consts<>+2176(SB), Y4, Y5
+	VPSUBD Y4, Y5, Y4
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y6*8), Y5
+	VPADDD Y4, Y5, Y5
+	VPADDD consts<>+3392(SB), Y5, Y5
+	VMOVUPS Y5, 3840(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y6*8), Y5
+	VPADDD Y4, Y5, Y4
+	VPADDD consts<>+3392(SB), Y4, Y4
+	VMOVUPS Y4, 3904(DI)
+	VPSRLD $20, Y2, Y4
+	VPSRLD $24, Y3, Y3
+	VPAND consts<>+2560(SB), Y4, Y4
+	VPOR Y3, Y4, Y4
+	VPSRAD $31, Y2, Y2
+	VXORPS consts<>+2176(SB), Y2, Y3
+	VPSUBD Y2, Y3, Y2
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 0(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y3
+	VPADDD consts<>+3392(SB), Y3, Y3
+	VMOVUPS Y3, 3968(DI)
+	VPCMPEQD Y15, Y15, Y15
+	VPGATHERDD Y15, 4(R14)(Y4*8), Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD consts<>+3392(SB), Y2, Y2
+	VMOVUPS Y2, 4032(DI)
+	VPSRLD $24, Y1, Y1
+	VMOVUPS consts<>+2112(SB), Y15
+	VPAND consts<>+2624(SB), Y1, Y1
+	VPOR Y15, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, 960(DX)
+	ADDQ $32, R9
+	ADDQ $448, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $0, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $960, DX
+	ADDQ $960, R8
+	ADDQ $896, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 864 bytes.
+//
+// func unpackTQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackTQ1_0AVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2816(SB), Z30
+	VMOVUPS consts<>+2880(SB), Z29
+	VMOVUPS consts<>+3456(SB), Z28
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 32(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 0(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 512(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1024(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1536(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 2048(DI)
+	VMOVUPS 96(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 64(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 576(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1088(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1600(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 2112(DI)
+	VMOVUPS 160(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 128(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 640(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1152(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1664(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 2176(DI)
+	VMOVUPS 224(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 192(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 704(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1216(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1728(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 2240(DI)
+	VMOVUPS 288(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 256(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 768(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1280(DI)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1792(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 2304(DI)
+	VMOVUPS 352(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 320(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 832(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1344(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1856(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 2368(DI)
+	VMOVUPS 416(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 384(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 896(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1408(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1920(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 2432(DI)
+	VMOVUPS 480(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 448(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 960(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1472(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 1984(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 2496(DI)
+	VMOVUPS Z0, 0(DX)
+	VMOVUPS Z0, 64(DX)
+	VMOVUPS Z0, 128(DX)
+	VMOVUPS Z0, 192(DX)
+	VMOVUPS Z0, 256(DX)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 544(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2560(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2816(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3072(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3328(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 3584(DI)
+	VMOVUPS 608(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2624(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2880(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3136(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3392(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 3648(DI)
+	VMOVUPS 672(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2688(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2944(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3200(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3456(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 3712(DI)
+	VMOVUPS 736(R9), Z2
+	VANDPS Z30, Z2, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 2752(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3008(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3264(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z3
+	VANDPS Z29, Z2, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3520(DI)
+	VANDPS Z30, Z1, Z1
+	VANDPS Z30, Z2, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z29, Z2, Z2
+	VPTERNLOGD $0xec, Z30, Z2, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 3776(DI)
+	VMOVUPS 800(R9), Z1
+	VANDPS Z30, Z1, Z2
+	VPSRLD $8, Z1, Z1
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3840(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3904(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z3
+	VANDPS Z29, Z1, Z4
+	VPTERNLOGD $0xec, Z30, Z4, Z3
+	VPADDD Z28, Z3, Z3
+	VMOVUPS Z3, 3968(DI)
+	VANDPS Z30, Z2, Z2
+	VANDPS Z30, Z1, Z1
+	VPADDD Z2, Z2, Z3
+	VPADDD Z2, Z3, Z2
+	VPADDD Z1, Z1, Z3
+	VPADDD Z1, Z3, Z1
+	VPSRLD $8, Z2, Z2
+	VANDPS Z29, Z1, Z1
+	VPTERNLOGD $0xec, Z30, Z1, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 4032(DI)
+	VMOVUPS Z0, 320(DX)
+	VMOVUPS Z0, 384(DX)
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $896, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $864, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 432 bytes.
+//
+// func unpackTQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackTQ1_0AVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2816(SB), Y14
+	VMOVUPS consts<>+2880(SB), Y13
+	VMOVUPS consts<>+3456(SB), Y12
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 32(R9), Y1
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 0(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 512(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1024(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1536(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 2048(DI)
+	VMOVUPS 96(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 64(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 576(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1088(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1600(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 2112(DI)
+	VMOVUPS 160(R9), Y1
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 128(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 640(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1152(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1664(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 2176(DI)
+	VMOVUPS 224(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 192(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 704(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1216(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1728(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 2240(DI)
+	VMOVUPS 288(R9), Y1
+	VANDPS Y14, Y1, Y2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 256(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 768(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1280(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1792(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 2304(DI)
+	VMOVUPS 352(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 320(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 832(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1344(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1856(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 2368(DI)
+	VMOVUPS 416(R9), Y1
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 384(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 896(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1408(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1920(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 2432(DI)
+	VMOVUPS 480(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 448(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 960(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1472(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 1984(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 2496(DI)
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS Y0, 128(DX)
+	VMOVUPS Y0, 192(DX)
+	VMOVUPS Y0, 256(DX)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 544(R9), Y1
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2560(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2816(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3072(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3328(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 3584(DI)
+	VMOVUPS 608(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2624(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2880(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3136(DI)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3392(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 3648(DI)
+	VMOVUPS 672(R9), Y1
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2688(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2944(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3200(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3456(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 3712(DI)
+	VMOVUPS 736(R9), Y2
+	VANDPS Y14, Y2, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 2752(DI)
+	VANDPS Y14, Y1, Y1
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3008(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3264(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y3
+	VANDPS Y13, Y2, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3520(DI)
+	VANDPS Y14, Y1, Y1
+	VANDPS Y14, Y2, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y13, Y2, Y2
+	VPAND Y14, Y1, Y1
+	VPOR Y2, Y1, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 3776(DI)
+	VMOVUPS 800(R9), Y1
+	VANDPS Y14, Y1, Y2
+	VPSRLD $8, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3840(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3904(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y3
+	VANDPS Y13, Y1, Y4
+	VPAND Y14, Y3, Y3
+	VPOR Y4, Y3, Y3
+	VPADDD Y12, Y3, Y3
+	VMOVUPS Y3, 3968(DI)
+	VANDPS Y14, Y2, Y2
+	VANDPS Y14, Y1, Y1
+	VPADDD Y2, Y2, Y3
+	VPADDD Y2, Y3, Y2
+	VPADDD Y1, Y1, Y3
+	VPADDD Y1, Y3, Y1
+	VPSRLD $8, Y2, Y2
+	VANDPS Y13, Y1, Y1
+	VPAND Y14, Y2, Y2
+	VPOR Y1, Y2, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 4032(DI)
+	VMOVUPS Y0, 320(DX)
+	VMOVUPS Y0, 384(DX)
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $448, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $864, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 576 bytes.
+//
+// func unpackNVFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackNVFP4AVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1280(SB), Z30
+	VMOVUPS consts<>+128(SB), Z29
+	VMOVUPS consts<>+3392(SB), Z28
+	VMOVUPS consts<>+1792(SB), Z27
+	VMOVUPS consts<>+2944(SB), Z26
+	VMOVUPS consts<>+2112(SB), Z25
+	VMOVUPS consts<>+3008(SB), Z24
+	VMOVUPS consts<>+3072(SB), Z23
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 0(R9), Z0
+	VMOVUPS 64(R9), Z1
+	VANDPS Z29, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 0(DI)
+	VPSRLD $4, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 128(DI)
+	VMOVUPS 128(R9), Z1
+	VANDPS Z29, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 64(DI)
+	VPSRLD $4, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 192(DI)
+	VANDPS Z27, Z0, Z1
+	VXORPS Z26, Z1, Z2
+	VPADDD Z25, Z2, Z2
+	VPSRLD $8, Z2, Z2
+	VPSUBD Z25, Z2, Z2
+	VANDPS Z24, Z1, Z1
+	VANDPS Z2, Z1, Z2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPSLLD $20, Z2, Z2
+	VMULPS Z23, Z2, Z2
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS 192(R9), Z2
+	VANDPS Z29, Z2, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 256(DI)
+	VPSRLD $4, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 384(DI)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 256(R9), Z2
+	VANDPS Z29, Z2, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 320(DI)
+	VPSRLD $4, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 448(DI)
+	VPSRLD $8, Z0, Z2
+	VANDPS Z27, Z2, Z2
+	VXORPS Z26, Z2, Z1
+	VPADDD Z25, Z1, Z1
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VPSRLD $8, Z1, Z1
+	VPSUBD Z25, Z1, Z1
+	VANDPS Z24, Z2, Z2
+	VANDPS Z1, Z2, Z1
+	VPSLLD $20, Z1, Z1
+	VMULPS Z23, Z1, Z1
+	VMOVUPS Z1, 64(DX)
+	VMOVUPS 320(R9), Z1
+	VANDPS Z29, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 512(DI)
+	VPSRLD $4, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 640(DI)
+	VMOVUPS 384(R9), Z1
+	VANDPS Z29, Z1, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 576(DI)
+	VPSRLD $4, Z1, Z1
+	VANDPS Z29, Z1, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 704(DI)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VPSRLD $16, Z0, Z1
+	VANDPS Z27, Z1, Z1
+	VXORPS Z26, Z1, Z2
+	VPADDD Z25, Z2, Z2
+	VPSRLD $8, Z2, Z2
+	VPSUBD Z25, Z2, Z2
+	VANDPS Z24, Z1, Z1
+	VANDPS Z2, Z1, Z2
+	VPSLLD $20, Z2, Z2
+	VMULPS Z23, Z2, Z2
+	VMOVUPS Z2, 128(DX)
+	VMOVUPS 448(R9), Z2
+	VANDPS Z29, Z2, Z1
+	VPSHUFB Z1, Z30, Z1
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 768(DI)
+	VPSRLD $4, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 896(DI)
+	VMOVUPS 512(R9), Z2
+	VANDPS Z29, Z2, Z1
+	VPSHUFB Z1, Z30, Z1
+	VPADDD Z28, Z1, Z1
+	VMOVUPS Z1, 832(DI)
+	VPSRLD $4, Z2, Z2
+	VANDPS Z29, Z2, Z2
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VPSHUFB Z2, Z30, Z2
+	VPADDD Z28, Z2, Z2
+	VMOVUPS Z2, 960(DI)
+	VPSRLD $24, Z0, Z0
+	VXORPS Z26, Z0, Z2
+	VPADDD Z25, Z2, Z2
+	VPSRLD $8, Z2, Z2
+	VPSUBD Z25, Z2, Z2
+	VANDPS Z24, Z0, Z0
+	VANDPS Z2, Z0, Z2
+	VPSLLD $20, Z2, Z2
+	VMULPS Z23, Z2, Z2
+	VMOVUPS Z2, 192(DX)
+	ADDQ $64, R9
+	ADDQ $576, R11
+	ADDQ $1024, DI
+	ADDQ $256, DX
+	ADDQ $256, R8
+	ADDQ $576, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 288 bytes.
+//
+// func unpackNVFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackNVFP4AVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+1280(SB), Y14
+	VMOVUPS consts<>+128(SB), Y13
+	VMOVUPS consts<>+3392(SB), Y12
+	VMOVUPS consts<>+1792(SB), Y11
+	VMOVUPS consts<>+2944(SB), Y10
+	VMOVUPS consts<>+2112(SB), Y9
+	VMOVUPS consts<>+3008(SB), Y8
+	VMOVUPS consts<>+3072(SB), Y7
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS 64(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 0(DI)
+	VPSRLD $4, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 128(DI)
+	VMOVUPS 128(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 64(DI)
+	VPSRLD $4, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 192(DI)
+	VANDPS Y11, Y0, Y1
+	VXORPS Y10, Y1, Y2
+	VPADDD Y9, Y2, Y2
+	VPSRLD $8, Y2, Y2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPSUBD Y9, Y2, Y2
+	VANDPS Y8, Y1, Y1
+	VANDPS Y2, Y1, Y2
+	VPSLLD $20, Y2, Y2
+	VMULPS Y7, Y2, Y2
+	VMOVUPS Y2, 0(DX)
+	VMOVUPS 192(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 256(DI)
+	VPSRLD $4, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 384(DI)
+	VMOVUPS 256(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 320(DI)
+	VPSRLD $4, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS Y2, 448(DI)
+	VPSRLD $8, Y0, Y2
+	VANDPS Y11, Y2, Y2
+	VXORPS Y10, Y2, Y1
+	VPADDD Y9, Y1, Y1
+	VPSRLD $8, Y1, Y1
+	VPSUBD Y9, Y1, Y1
+	VANDPS Y8, Y2, Y2
+	VANDPS Y1, Y2, Y1
+	VPSLLD $20, Y1, Y1
+	VMULPS Y7, Y1, Y1
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS 320(R9), Y1
+	VANDPS Y13, Y1, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 512(DI)
+	VPSRLD $4, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 640(DI)
+	VMOVUPS 384(R9), Y1
+	VANDPS Y13, Y1, Y2
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 576(DI)
+	VPSRLD $4, Y1, Y1
+	VANDPS Y13, Y1, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 704(DI)
+	VPSRLD $16, Y0, Y1
+	VANDPS Y11, Y1, Y1
+	VXORPS Y10, Y1, Y2
+	VPADDD Y9, Y2, Y2
+	VPSRLD $8, Y2, Y2
+	VPSUBD Y9, Y2, Y2
+	VANDPS Y8, Y1, Y1
+	VANDPS Y2, Y1, Y2
+	VPSLLD $20, Y2, Y2
+	VMULPS Y7, Y2, Y2
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS 448(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 768(DI)
+	VPSRLD $4, Y2, Y2
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VANDPS Y13, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 896(DI)
+	VMOVUPS 512(R9), Y2
+	VANDPS Y13, Y2, Y1
+	VPSHUFB Y1, Y14, Y1
+	VPADDD Y12, Y1, Y1
+	VMOVUPS Y1, 832(DI)
+	VPSRLD $4, Y2, Y2
+	VANDPS Y13, Y2, Y2
+	VPSHUFB Y2, Y14, Y2
+	VPADDD Y12, Y2, Y2
+	VMOVUPS Y2, 960(DI)
+	VPSRLD $24, Y0, Y0
+	VXORPS Y10, Y0, Y2
+	VPADDD Y9, Y2, Y2
+	VPSRLD $8, Y2, Y2
+	VPSUBD Y9, Y2, Y2
+	VANDPS Y8, Y0, Y0
+	VANDPS Y2, Y0, Y2
+	VPSLLD $20, Y2, Y2
+	VMULPS Y7, Y2, Y2
+	VMOVUPS Y2, 192(DX)
+	ADDQ $32, R9
+	ADDQ $320, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $0, R10
+	DECQ R13
+	JNE part
+	ADDQ $960, DI
+	ADDQ $192, DX
+	ADDQ $192, R8
+	ADDQ $576, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 288 bytes.
+//
+// func unpackQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ1_0AVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+3136(SB), Z30
+	VMOVUPS consts<>+3456(SB), Z29
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R9), Z0
+	VMOVUPS 32(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 0(DI)
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 64(DI)
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VPSRLD $12, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 256(DI)
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 320(DI)
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 384(DI)
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPADDD Z29, Z1, Z1
+	VMOVUPS Z1, 448(DI)
+	VMOVUPS Z0, 0(DX)
+	VMOVUPS 96(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 512(DI)
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 576(DI)
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 640(DI)
+	VPSRLD $12, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 704(DI)
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 768(DI)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 832(DI)
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 896(DI)
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPADDD Z29, Z1, Z1
+	VMOVUPS Z1, 960(DI)
+	VMOVUPS Z0, 64(DX)
+	VMOVUPS 160(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1024(DI)
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1088(DI)
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1152(DI)
+	VPSRLD $12, Z1, Z2
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1216(DI)
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1280(DI)
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1344(DI)
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1408(DI)
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPADDD Z29, Z1, Z1
+	VMOVUPS Z1, 1472(DI)
+	VMOVUPS Z0, 128(DX)
+	VMOVUPS 224(R9), Z1
+	VPERMD Z30, Z1, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1536(DI)
+	VPSRLD $4, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS Z2, 1600(DI)
+	VPSRLD $8, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1664(DI)
+	VPSRLD $12, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1728(DI)
+	VPSRLD $16, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1792(DI)
+	VPSRLD $20, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1856(DI)
+	VPSRLD $24, Z1, Z2
+	VPERMD Z30, Z2, Z2
+	VPADDD Z29, Z2, Z2
+	VMOVUPS Z2, 1920(DI)
+	VPSRLD $28, Z1, Z1
+	VPERMD Z30, Z1, Z1
+	VPADDD Z29, Z1, Z1
+	VMOVUPS Z1, 1984(DI)
+	VMOVUPS Z0, 192(DX)
+	ADDQ $64, R9
+	ADDQ $320, R11
+	ADDQ $2048, DI
+	ADDQ $256, DX
+	ADDQ $256, R8
+	ADDQ $288, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 144 bytes.
+//
+// func unpackQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ1_0AVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+2048(SB), Y14
+	VMOVUPS consts<>+832(SB), Y13
+	VMOVUPS consts<>+3200(SB), Y12
+	VMOVUPS consts<>+3456(SB), Y11
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VCVTPH2PS (R10), Y0
+	VMOVUPS 32(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 0(DI)
+	VPSRLD $3, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 64(DI)
+	VPSRLD $7, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 128(DI)
+	VPSRLD $11, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 192(DI)
+	VPSRLD $15, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 256(DI)
+	VPSRLD $19, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 320(DI)
+	VPSRLD $23, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 384(DI)
+	VPSRLD $27, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPMULLD Y13, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPADDD Y11, Y1, Y1
+	VMOVUPS Y1, 448(DI)
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS 96(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 512(DI)
+	VPSRLD $3, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 576(DI)
+	VPSRLD $7, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 640(DI)
+	VPSRLD $11, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 704(DI)
+	VPSRLD $15, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 768(DI)
+	VPSRLD $19, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 832(DI)
+	VPSRLD $23, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 896(DI)
+	VPSRLD $27, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPMULLD Y13, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPADDD Y11, Y1, Y1
+	VMOVUPS Y1, 960(DI)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS 160(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1024(DI)
+	VPSRLD $3, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1088(DI)
+	VPSRLD $7, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1152(DI)
+	VPSRLD $11, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1216(DI)
+	VPSRLD $15, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1280(DI)
+	VPSRLD $19, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1344(DI)
+	VPSRLD $23, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1408(DI)
+	VPSRLD $27, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPMULLD Y13, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPADDD Y11, Y1, Y1
+	VMOVUPS Y1, 1472(DI)
+	VMOVUPS Y0, 128(DX)
+	VMOVUPS 224(R9), Y1
+	VPSLLD $1, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1536(DI)
+	VPSRLD $3, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1600(DI)
+	VPSRLD $7, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1664(DI)
+	VPSRLD $11, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1728(DI)
+	VPSRLD $15, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1792(DI)
+	VPSRLD $19, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1856(DI)
+	VPSRLD $23, Y1, Y2
+	VANDPS Y14, Y2, Y2
+	VPMULLD Y13, Y2, Y2
+	VANDPS Y12, Y2, Y2
+	VPADDD Y11, Y2, Y2
+	VMOVUPS Y2, 1920(DI)
+	VPSRLD $27, Y1, Y1
+	VANDPS Y14, Y1, Y1
+	VPMULLD Y13, Y1, Y1
+	VANDPS Y12, Y1, Y1
+	VPADDD Y11, Y1, Y1
+	VMOVUPS Y1, 1984(DI)
+	VMOVUPS Y0, 192(DX)
+	ADDQ $32, R9
+	ADDQ $192, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $16, R10
+	DECQ R13
+	JNE part
+	ADDQ $1984, DI
+	ADDQ $192, DX
+	ADDQ $192, R8
+	ADDQ $288, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 576 bytes.
+//
+// func unpackQ8_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_1AVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+0(SB), Z30
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 64(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS 128(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 64(DI)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS 192(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 128(DI)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 256(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 192(DI)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS 320(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 256(DI)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS 384(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 320(DI)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS 448(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 384(DI)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VMOVUPS 512(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 448(DI)
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VMOVUPS 0(R9), Z0
+	VPMOVDW Z0, Y0
+	VCVTPH2PS Y0, Z0
+	VMOVUPS Z0, 0(DX)
+	ADDQ $64, R9
+	ADDQ $576, R11
+	ADDQ $512, DI
+	ADDQ $64, DX
+	ADDQ $64, R8
+	ADDQ $576, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 288 bytes.
+//
+// func unpackQ8_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_1AVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+0(SB), Y14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 64(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS 128(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 64(DI)
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS 192(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 128(DI)
+	VMOVUPS 256(R9), Y0
+	VXORPS Y14, Y0, Y0
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS Y0, 192(DI)
+	VMOVUPS 320(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 256(DI)
+	VMOVUPS 384(R9), Y0
+	VXORPS Y14, Y0, Y0
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS Y0, 320(DI)
+	VMOVUPS 448(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 384(DI)
+	VMOVUPS 512(R9), Y0
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 448(DI)
+	VMOVUPS 0(R9), Y0
+	VPSLLD $16, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPACKUSDW Y0, Y0, Y0
+	VPERMQ $0x08, Y0, Y0
+	VCVTPH2PS X0, Y0
+	VMOVUPS Y0, 0(DX)
+	ADDQ $32, R9
+	ADDQ $320, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $0, R10
+	DECQ R13
+	JNE part
+	ADDQ $448, DI
+	ADDQ $0, DX
+	ADDQ $0, R8
+	ADDQ $576, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 16 rows, 4672 bytes.
+//
+// func unpackQ8_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_KAVX512(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+0(SB), Z30
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 64(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS 128(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 64(DI)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS 192(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 128(DI)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 256(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 192(DI)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS 320(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 256(DI)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS 384(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS Z0, 320(DI)
+	VMOVUPS 448(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VMOVUPS Z0, 384(DI)
+	VMOVUPS 512(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VMOVUPS Z0, 448(DI)
+	VMOVUPS 0(R9), Z0
+	VMOVUPS Z0, 0(DX)
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VMOVUPS 576(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 512(DI)
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VMOVUPS 640(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 576(DI)
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VMOVUPS 704(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VMOVUPS Z1, 640(DI)
+	VMOVUPS 768(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VMOVUPS Z1, 704(DI)
+	VMOVUPS 832(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VMOVUPS Z1, 768(DI)
+	VMOVUPS 896(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VMOVUPS Z1, 832(DI)
+	VMOVUPS 960(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VMOVUPS Z1, 896(DI)
+	VMOVUPS 1024(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	VMOVUPS Z1, 960(DI)
+	VMOVUPS Z0, 64(DX)
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	VMOVUPS 1088(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 1024(DI)
+	PREFETCHT0 3264(R11)
+	PREFETCHT1 9408(R11)
+	VMOVUPS 1152(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 1088(DI)
+	PREFETCHT0 3328(R11)
+	PREFETCHT1 9472(R11)
+	VMOVUPS 1216(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 1152(DI)
+	PREFETCHT0 3392(R11)
+	PREFETCHT1 9536(R11)
+	VMOVUPS 1280(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 1216(DI)
+	PREFETCHT0 3456(R11)
+	PREFETCHT1 9600(R11)
+	VMOVUPS 1344(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 1280(DI)
+	PREFETCHT0 3520(R11)
+	PREFETCHT1 9664(R11)
+	VMOVUPS 1408(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 3584(R11)
+	PREFETCHT1 9728(R11)
+	VMOVUPS Z0, 1344(DI)
+	VMOVUPS 1472(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 3648(R11)
+	PREFETCHT1 9792(R11)
+	VMOVUPS Z0, 1408(DI)
+	VMOVUPS 1536(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 3712(R11)
+	PREFETCHT1 9856(R11)
+	VMOVUPS Z0, 1472(DI)
+	VMOVUPS 0(R9), Z0
+	VMOVUPS Z0, 128(DX)
+	PREFETCHT0 3776(R11)
+	PREFETCHT1 9920(R11)
+	VMOVUPS 1600(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 1536(DI)
+	PREFETCHT0 3840(R11)
+	PREFETCHT1 9984(R11)
+	VMOVUPS 1664(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 1600(DI)
+	PREFETCHT0 3904(R11)
+	PREFETCHT1 10048(R11)
+	VMOVUPS 1728(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 3968(R11)
+	PREFETCHT1 10112(R11)
+	VMOVUPS Z1, 1664(DI)
+	VMOVUPS 1792(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 4032(R11)
+	PREFETCHT1 10176(R11)
+	VMOVUPS Z1, 1728(DI)
+	VMOVUPS 1856(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 4096(R11)
+	PREFETCHT1 10240(R11)
+	VMOVUPS Z1, 1792(DI)
+	VMOVUPS 1920(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 4160(R11)
+	PREFETCHT1 10304(R11)
+	VMOVUPS Z1, 1856(DI)
+	VMOVUPS 1984(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 4224(R11)
+	PREFETCHT1 10368(R11)
+	VMOVUPS Z1, 1920(DI)
+	VMOVUPS 2048(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 4288(R11)
+	PREFETCHT1 10432(R11)
+	VMOVUPS Z1, 1984(DI)
+	VMOVUPS Z0, 192(DX)
+	PREFETCHT0 4352(R11)
+	PREFETCHT1 10496(R11)
+	VMOVUPS 2112(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 2048(DI)
+	PREFETCHT0 4416(R11)
+	PREFETCHT1 10560(R11)
+	VMOVUPS 2176(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 2112(DI)
+	PREFETCHT0 4480(R11)
+	PREFETCHT1 10624(R11)
+	VMOVUPS 2240(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 2176(DI)
+	PREFETCHT0 4544(R11)
+	PREFETCHT1 10688(R11)
+	VMOVUPS 2304(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 2240(DI)
+	PREFETCHT0 4608(R11)
+	PREFETCHT1 10752(R11)
+	VMOVUPS 2368(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 2304(DI)
+	PREFETCHT0 4672(R11)
+	PREFETCHT1 10816(R11)
+	VMOVUPS 2432(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 4736(R11)
+	PREFETCHT1 10880(R11)
+	VMOVUPS Z0, 2368(DI)
+	VMOVUPS 2496(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 4800(R11)
+	PREFETCHT1 10944(R11)
+	VMOVUPS Z0, 2432(DI)
+	VMOVUPS 2560(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 4864(R11)
+	PREFETCHT1 11008(R11)
+	VMOVUPS Z0, 2496(DI)
+	VMOVUPS 0(R9), Z0
+	VMOVUPS Z0, 256(DX)
+	PREFETCHT0 4928(R11)
+	PREFETCHT1 11072(R11)
+	VMOVUPS 2624(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 2560(DI)
+	PREFETCHT0 4992(R11)
+	PREFETCHT1 11136(R11)
+	VMOVUPS 2688(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 2624(DI)
+	PREFETCHT0 5056(R11)
+	PREFETCHT1 11200(R11)
+	VMOVUPS 2752(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5120(R11)
+	PREFETCHT1 11264(R11)
+	VMOVUPS Z1, 2688(DI)
+	VMOVUPS 2816(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5184(R11)
+	PREFETCHT1 11328(R11)
+	VMOVUPS Z1, 2752(DI)
+	VMOVUPS 2880(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5248(R11)
+	PREFETCHT1 11392(R11)
+	VMOVUPS Z1, 2816(DI)
+	VMOVUPS 2944(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5312(R11)
+	PREFETCHT1 11456(R11)
+	VMOVUPS Z1, 2880(DI)
+	VMOVUPS 3008(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5376(R11)
+	PREFETCHT1 11520(R11)
+	VMOVUPS Z1, 2944(DI)
+	VMOVUPS 3072(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 5440(R11)
+	PREFETCHT1 11584(R11)
+	VMOVUPS Z1, 3008(DI)
+	VMOVUPS Z0, 320(DX)
+	PREFETCHT0 5504(R11)
+	PREFETCHT1 11648(R11)
+	VMOVUPS 3136(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 3072(DI)
+	PREFETCHT0 5568(R11)
+	PREFETCHT1 11712(R11)
+	VMOVUPS 3200(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 3136(DI)
+	PREFETCHT0 5632(R11)
+	PREFETCHT1 11776(R11)
+	VMOVUPS 3264(R9), Z0
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 3200(DI)
+	PREFETCHT0 5696(R11)
+	PREFETCHT1 11840(R11)
+	VMOVUPS 3328(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 5760(R11)
+	PREFETCHT1 11904(R11)
+	VMOVUPS Z0, 3264(DI)
+	VMOVUPS 3392(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 5824(R11)
+	PREFETCHT1 11968(R11)
+	VMOVUPS Z0, 3328(DI)
+	VMOVUPS 3456(R9), Z0
+	VXORPS Z30, Z0, Z0
+	PREFETCHT0 5888(R11)
+	PREFETCHT1 12032(R11)
+	VMOVUPS Z0, 3392(DI)
+	VMOVUPS 3520(R9), Z0
+	PREFETCHT0 5952(R11)
+	PREFETCHT1 12096(R11)
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 3456(DI)
+	VMOVUPS 3584(R9), Z0
+	PREFETCHT0 6016(R11)
+	PREFETCHT1 12160(R11)
+	VXORPS Z30, Z0, Z0
+	VMOVUPS Z0, 3520(DI)
+	VMOVUPS 0(R9), Z0
+	PREFETCHT0 6080(R11)
+	PREFETCHT1 12224(R11)
+	VMOVUPS Z0, 384(DX)
+	VMOVUPS 3648(R9), Z1
+	PREFETCHT0 6144(R11)
+	PREFETCHT1 12288(R11)
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 3584(DI)
+	VMOVUPS 3712(R9), Z1
+	PREFETCHT0 6208(R11)
+	PREFETCHT1 12352(R11)
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 3648(DI)
+	VMOVUPS 3776(R9), Z1
+	PREFETCHT0 6272(R11)
+	PREFETCHT1 12416(R11)
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 3712(DI)
+	PREFETCHT0 6336(R11)
+	PREFETCHT1 12480(R11)
+	VMOVUPS 3840(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 3776(DI)
+	PREFETCHT0 6400(R11)
+	PREFETCHT1 12544(R11)
+	VMOVUPS 3904(R9), Z1
+	VXORPS Z30, Z1, Z1
+	VMOVUPS Z1, 3840(DI)
+	PREFETCHT0 6464(R11)
+	PREFETCHT1 12608(R11)
+	VMOVUPS 3968(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 6528(R11)
+	PREFETCHT1 12672(R11)
+	VMOVUPS Z1, 3904(DI)
+	VMOVUPS 4032(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 6592(R11)
+	PREFETCHT1 12736(R11)
+	VMOVUPS Z1, 3968(DI)
+	VMOVUPS 4096(R9), Z1
+	VXORPS Z30, Z1, Z1
+	PREFETCHT0 6656(R11)
+	PREFETCHT1 12800(R11)
+	VMOVUPS Z1, 4032(DI)
+	VMOVUPS Z0, 448(DX)
+	ADDQ $64, R9
+	ADDQ $4672, R11
+	ADDQ $4096, DI
+	ADDQ $512, DX
+	ADDQ $512, R8
+	ADDQ $4672, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+// A turn takes a block of 8 rows, 2336 bytes.
+//
+// func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+TEXT ·unpackQ8_KAVX2(SB), NOSPLIT, $0-48
+	MOVQ panel+0(FP), SI
+	MOVQ bytes+8(FP), DI
+	MOVQ s+16(FP), DX
+	MOVQ m+24(FP), R8
+	MOVQ blocks+32(FP), CX
+	VMOVUPS consts<>+0(SB), Y14
+loop:
+	MOVQ SI, R9
+	MOVQ SI, R11
+	MOVQ SI, R10
+	MOVQ $2, R13
+part:
+	PREFETCHT0 2048(R11)
+	PREFETCHT1 8192(R11)
+	VMOVUPS 64(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS 128(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 64(DI)
+	PREFETCHT0 2112(R11)
+	PREFETCHT1 8256(R11)
+	VMOVUPS 192(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 128(DI)
+	VMOVUPS 256(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 192(DI)
+	PREFETCHT0 2176(R11)
+	PREFETCHT1 8320(R11)
+	VMOVUPS 320(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 256(DI)
+	VMOVUPS 384(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 320(DI)
+	PREFETCHT0 2240(R11)
+	PREFETCHT1 8384(R11)
+	VMOVUPS 448(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 384(DI)
+	VMOVUPS 512(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 448(DI)
+	PREFETCHT0 2304(R11)
+	PREFETCHT1 8448(R11)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS 576(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 512(DI)
+	PREFETCHT0 2368(R11)
+	PREFETCHT1 8512(R11)
+	VMOVUPS 640(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 576(DI)
+	VMOVUPS 704(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 640(DI)
+	PREFETCHT0 2432(R11)
+	PREFETCHT1 8576(R11)
+	VMOVUPS 768(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 704(DI)
+	VMOVUPS 832(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 768(DI)
+	PREFETCHT0 2496(R11)
+	PREFETCHT1 8640(R11)
+	VMOVUPS 896(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 832(DI)
+	VMOVUPS 960(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 896(DI)
+	PREFETCHT0 2560(R11)
+	PREFETCHT1 8704(R11)
+	VMOVUPS 1024(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 960(DI)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 64(DX)
+	PREFETCHT0 2624(R11)
+	PREFETCHT1 8768(R11)
+	VMOVUPS 1088(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1024(DI)
+	VMOVUPS 1152(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1088(DI)
+	PREFETCHT0 2688(R11)
+	PREFETCHT1 8832(R11)
+	VMOVUPS 1216(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1152(DI)
+	VMOVUPS 1280(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1216(DI)
+	PREFETCHT0 2752(R11)
+	PREFETCHT1 8896(R11)
+	VMOVUPS 1344(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1280(DI)
+	VMOVUPS 1408(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1344(DI)
+	PREFETCHT0 2816(R11)
+	PREFETCHT1 8960(R11)
+	VMOVUPS 1472(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1408(DI)
+	VMOVUPS 1536(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1472(DI)
+	PREFETCHT0 2880(R11)
+	PREFETCHT1 9024(R11)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 128(DX)
+	VMOVUPS 1600(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1536(DI)
+	PREFETCHT0 2944(R11)
+	PREFETCHT1 9088(R11)
+	VMOVUPS 1664(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1600(DI)
+	VMOVUPS 1728(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1664(DI)
+	PREFETCHT0 3008(R11)
+	PREFETCHT1 9152(R11)
+	VMOVUPS 1792(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1728(DI)
+	VMOVUPS 1856(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1792(DI)
+	PREFETCHT0 3072(R11)
+	PREFETCHT1 9216(R11)
+	VMOVUPS 1920(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1856(DI)
+	VMOVUPS 1984(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1920(DI)
+	PREFETCHT0 3136(R11)
+	PREFETCHT1 9280(R11)
+	VMOVUPS 2048(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 1984(DI)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 192(DX)
+	PREFETCHT0 3200(R11)
+	PREFETCHT1 9344(R11)
+	VMOVUPS 2112(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2048(DI)
+	VMOVUPS 2176(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2112(DI)
+	PREFETCHT0 3264(R11)
+	PREFETCHT1 9408(R11)
+	VMOVUPS 2240(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2176(DI)
+	VMOVUPS 2304(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2240(DI)
+	PREFETCHT0 3328(R11)
+	PREFETCHT1 9472(R11)
+	VMOVUPS 2368(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2304(DI)
+	VMOVUPS 2432(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2368(DI)
+	PREFETCHT0 3392(R11)
+	PREFETCHT1 9536(R11)
+	VMOVUPS 2496(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2432(DI)
+	VMOVUPS 2560(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2496(DI)
+	PREFETCHT0 3456(R11)
+	PREFETCHT1 9600(R11)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 256(DX)
+	VMOVUPS 2624(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2560(DI)
+	PREFETCHT0 3520(R11)
+	PREFETCHT1 9664(R11)
+	VMOVUPS 2688(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2624(DI)
+	VMOVUPS 2752(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2688(DI)
+	PREFETCHT0 3584(R11)
+	PREFETCHT1 9728(R11)
+	VMOVUPS 2816(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2752(DI)
+	VMOVUPS 2880(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2816(DI)
+	PREFETCHT0 3648(R11)
+	PREFETCHT1 9792(R11)
+	VMOVUPS 2944(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2880(DI)
+	VMOVUPS 3008(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 2944(DI)
+	PREFETCHT0 3712(R11)
+	PREFETCHT1 9856(R11)
+	VMOVUPS 3072(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3008(DI)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 320(DX)
+	PREFETCHT0 3776(R11)
+	PREFETCHT1 9920(R11)
+	VMOVUPS 3136(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3072(DI)
+	VMOVUPS 3200(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3136(DI)
+	PREFETCHT0 3840(R11)
+	PREFETCHT1 9984(R11)
+	VMOVUPS 3264(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3200(DI)
+	VMOVUPS 3328(R9), Y0
+	VXORPS Y14, Y0, Y0
+	PREFETCHT0 3904(R11)
+	PREFETCHT1 10048(R11)
+	VMOVUPS Y0, 3264(DI)
+	VMOVUPS 3392(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3328(DI)
+	VMOVUPS 3456(R9), Y0
+	PREFETCHT0 3968(R11)
+	PREFETCHT1 10112(R11)
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3392(DI)
+	VMOVUPS 3520(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3456(DI)
+	PREFETCHT0 4032(R11)
+	PREFETCHT1 10176(R11)
+	VMOVUPS 3584(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3520(DI)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 384(DX)
+	PREFETCHT0 4096(R11)
+	PREFETCHT1 10240(R11)
+	VMOVUPS 3648(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3584(DI)
+	VMOVUPS 3712(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3648(DI)
+	PREFETCHT0 4160(R11)
+	PREFETCHT1 10304(R11)
+	VMOVUPS 3776(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3712(DI)
+	VMOVUPS 3840(R9), Y0
+	VXORPS Y14, Y0, Y0
+	PREFETCHT0 4224(R11)
+	PREFETCHT1 10368(R11)
+	VMOVUPS Y0, 3776(DI)
+	VMOVUPS 3904(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3840(DI)
+	VMOVUPS 3968(R9), Y0
+	PREFETCHT0 4288(R11)
+	PREFETCHT1 10432(R11)
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3904(DI)
+	VMOVUPS 4032(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 3968(DI)
+	PREFETCHT0 4352(R11)
+	PREFETCHT1 10496(R11)
+	VMOVUPS 4096(R9), Y0
+	VXORPS Y14, Y0, Y0
+	VMOVUPS Y0, 4032(DI)
+	VMOVUPS 0(R9), Y0
+	VMOVUPS Y0, 448(DX)
+	ADDQ $32, R9
+	ADDQ $2368, R11
+	ADDQ $32, DI
+	ADDQ $32, DX
+	ADDQ $32, R8
+	ADDQ $0, R10
+	DECQ R13
+	JNE part
+	ADDQ $4032, DI
+	ADDQ $448, DX
+	ADDQ $448, R8
+	ADDQ $4672, SI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, otherwise half a panel.
@@ -20646,7 +57409,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y1
@@ -20881,7 +57644,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y2
@@ -21198,7 +57961,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y3
@@ -21602,7 +58365,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y4
@@ -22089,7 +58852,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y5
@@ -22658,7 +59421,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y6
@@ -23043,7 +59806,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y1
@@ -23296,7 +60059,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y2
@@ -23638,7 +60401,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y3
@@ -24074,7 +60837,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y4
@@ -24600,7 +61363,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y5
@@ -25215,7 +61978,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 40(SI), Y6
@@ -25623,7 +62386,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y1
@@ -25888,7 +62651,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y2
@@ -26252,7 +63015,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y3
@@ -26720,7 +63483,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y4
@@ -27288,7 +64051,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y5
@@ -27955,7 +64718,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y6
@@ -30012,7 +66775,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y1
@@ -30309,7 +67072,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y2
@@ -30719,7 +67482,7 @@ start:
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y3
@@ -31247,7 +68010,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y4
@@ -31889,7 +68652,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y5
@@ -32644,7 +69407,7 @@ start:
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
 	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+1792(SB), R10
+	LEAQ consts<>+3328(SB), R10
 	PCALIGN $64
 loop:
 	VPBROADCASTD 44(SI), Y6
@@ -34783,8 +71546,8 @@ TEXT ·quantizeRowAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ groups+16(FP), CX
-	VMOVSS consts<>+2240(SB), X15
-	VMOVUPS consts<>+2304(SB), Y14
+	VMOVSS consts<>+3776(SB), X15
+	VMOVUPS consts<>+3840(SB), Y14
 	VMOVUPS consts<>+0(SB), Y13
 	VPXOR Y12, Y12, Y12
 	MOVQ $0x0703060205010400, AX
@@ -35434,164 +72197,532 @@ DATA consts<>+1712(SB)/4, $0x40404040
 DATA consts<>+1716(SB)/4, $0x40404040
 DATA consts<>+1720(SB)/4, $0x40404040
 DATA consts<>+1724(SB)/4, $0x40404040
-DATA consts<>+1728(SB)/4, $0x78787878
-DATA consts<>+1732(SB)/4, $0x78787878
-DATA consts<>+1736(SB)/4, $0x78787878
-DATA consts<>+1740(SB)/4, $0x78787878
-DATA consts<>+1744(SB)/4, $0x78787878
-DATA consts<>+1748(SB)/4, $0x78787878
-DATA consts<>+1752(SB)/4, $0x78787878
-DATA consts<>+1756(SB)/4, $0x78787878
-DATA consts<>+1760(SB)/4, $0x78787878
-DATA consts<>+1764(SB)/4, $0x78787878
-DATA consts<>+1768(SB)/4, $0x78787878
-DATA consts<>+1772(SB)/4, $0x78787878
-DATA consts<>+1776(SB)/4, $0x78787878
-DATA consts<>+1780(SB)/4, $0x78787878
-DATA consts<>+1784(SB)/4, $0x78787878
-DATA consts<>+1788(SB)/4, $0x78787878
-DATA consts<>+1792(SB)/4, $0x60606060
-DATA consts<>+1796(SB)/4, $0x60606060
-DATA consts<>+1800(SB)/4, $0x60606060
-DATA consts<>+1804(SB)/4, $0x60606060
-DATA consts<>+1808(SB)/4, $0x60606060
-DATA consts<>+1812(SB)/4, $0x60606060
-DATA consts<>+1816(SB)/4, $0x60606060
-DATA consts<>+1820(SB)/4, $0x60606060
-DATA consts<>+1824(SB)/4, $0x60606060
-DATA consts<>+1828(SB)/4, $0x60606060
-DATA consts<>+1832(SB)/4, $0x60606060
-DATA consts<>+1836(SB)/4, $0x60606060
-DATA consts<>+1840(SB)/4, $0x60606060
-DATA consts<>+1844(SB)/4, $0x60606060
-DATA consts<>+1848(SB)/4, $0x60606060
-DATA consts<>+1852(SB)/4, $0x60606060
-DATA consts<>+1856(SB)/4, $0x70707070
-DATA consts<>+1860(SB)/4, $0x70707070
-DATA consts<>+1864(SB)/4, $0x70707070
-DATA consts<>+1868(SB)/4, $0x70707070
-DATA consts<>+1872(SB)/4, $0x70707070
-DATA consts<>+1876(SB)/4, $0x70707070
-DATA consts<>+1880(SB)/4, $0x70707070
-DATA consts<>+1884(SB)/4, $0x70707070
-DATA consts<>+1888(SB)/4, $0x70707070
-DATA consts<>+1892(SB)/4, $0x70707070
-DATA consts<>+1896(SB)/4, $0x70707070
-DATA consts<>+1900(SB)/4, $0x70707070
-DATA consts<>+1904(SB)/4, $0x70707070
-DATA consts<>+1908(SB)/4, $0x70707070
-DATA consts<>+1912(SB)/4, $0x70707070
-DATA consts<>+1916(SB)/4, $0x70707070
-DATA consts<>+1920(SB)/4, $0x7f7f7f7f
-DATA consts<>+1924(SB)/4, $0x7f7f7f7f
-DATA consts<>+1928(SB)/4, $0x7f7f7f7f
-DATA consts<>+1932(SB)/4, $0x7f7f7f7f
-DATA consts<>+1936(SB)/4, $0x7f7f7f7f
-DATA consts<>+1940(SB)/4, $0x7f7f7f7f
-DATA consts<>+1944(SB)/4, $0x7f7f7f7f
-DATA consts<>+1948(SB)/4, $0x7f7f7f7f
-DATA consts<>+1952(SB)/4, $0x7f7f7f7f
-DATA consts<>+1956(SB)/4, $0x7f7f7f7f
-DATA consts<>+1960(SB)/4, $0x7f7f7f7f
-DATA consts<>+1964(SB)/4, $0x7f7f7f7f
-DATA consts<>+1968(SB)/4, $0x7f7f7f7f
-DATA consts<>+1972(SB)/4, $0x7f7f7f7f
-DATA consts<>+1976(SB)/4, $0x7f7f7f7f
-DATA consts<>+1980(SB)/4, $0x7f7f7f7f
-DATA consts<>+1984(SB)/4, $0x000f0000
-DATA consts<>+1988(SB)/4, $0x000f0000
-DATA consts<>+1992(SB)/4, $0x000f0000
-DATA consts<>+1996(SB)/4, $0x000f0000
-DATA consts<>+2000(SB)/4, $0x000f0000
-DATA consts<>+2004(SB)/4, $0x000f0000
-DATA consts<>+2008(SB)/4, $0x000f0000
-DATA consts<>+2012(SB)/4, $0x000f0000
-DATA consts<>+2016(SB)/4, $0x000f0000
-DATA consts<>+2020(SB)/4, $0x000f0000
-DATA consts<>+2024(SB)/4, $0x000f0000
-DATA consts<>+2028(SB)/4, $0x000f0000
-DATA consts<>+2032(SB)/4, $0x000f0000
-DATA consts<>+2036(SB)/4, $0x000f0000
-DATA consts<>+2040(SB)/4, $0x000f0000
-DATA consts<>+2044(SB)/4, $0x000f0000
-DATA consts<>+2048(SB)/4, $0x03000300
-DATA consts<>+2052(SB)/4, $0x03000300
-DATA consts<>+2056(SB)/4, $0x03000300
-DATA consts<>+2060(SB)/4, $0x03000300
-DATA consts<>+2064(SB)/4, $0x03000300
-DATA consts<>+2068(SB)/4, $0x03000300
-DATA consts<>+2072(SB)/4, $0x03000300
-DATA consts<>+2076(SB)/4, $0x03000300
-DATA consts<>+2080(SB)/4, $0x03000300
-DATA consts<>+2084(SB)/4, $0x03000300
-DATA consts<>+2088(SB)/4, $0x03000300
-DATA consts<>+2092(SB)/4, $0x03000300
-DATA consts<>+2096(SB)/4, $0x03000300
-DATA consts<>+2100(SB)/4, $0x03000300
-DATA consts<>+2104(SB)/4, $0x03000300
-DATA consts<>+2108(SB)/4, $0x03000300
-DATA consts<>+2112(SB)/4, $0x00030003
-DATA consts<>+2116(SB)/4, $0x00030003
-DATA consts<>+2120(SB)/4, $0x00030003
-DATA consts<>+2124(SB)/4, $0x00030003
-DATA consts<>+2128(SB)/4, $0x00030003
-DATA consts<>+2132(SB)/4, $0x00030003
-DATA consts<>+2136(SB)/4, $0x00030003
-DATA consts<>+2140(SB)/4, $0x00030003
-DATA consts<>+2144(SB)/4, $0x00030003
-DATA consts<>+2148(SB)/4, $0x00030003
-DATA consts<>+2152(SB)/4, $0x00030003
-DATA consts<>+2156(SB)/4, $0x00030003
-DATA consts<>+2160(SB)/4, $0x00030003
-DATA consts<>+2164(SB)/4, $0x00030003
-DATA consts<>+2168(SB)/4, $0x00030003
-DATA consts<>+2172(SB)/4, $0x00030003
-DATA consts<>+2176(SB)/4, $0x7c7c7c7c
-DATA consts<>+2180(SB)/4, $0x7c7c7c7c
-DATA consts<>+2184(SB)/4, $0x7c7c7c7c
-DATA consts<>+2188(SB)/4, $0x7c7c7c7c
-DATA consts<>+2192(SB)/4, $0x7c7c7c7c
-DATA consts<>+2196(SB)/4, $0x7c7c7c7c
-DATA consts<>+2200(SB)/4, $0x7c7c7c7c
-DATA consts<>+2204(SB)/4, $0x7c7c7c7c
-DATA consts<>+2208(SB)/4, $0x7c7c7c7c
-DATA consts<>+2212(SB)/4, $0x7c7c7c7c
-DATA consts<>+2216(SB)/4, $0x7c7c7c7c
-DATA consts<>+2220(SB)/4, $0x7c7c7c7c
-DATA consts<>+2224(SB)/4, $0x7c7c7c7c
-DATA consts<>+2228(SB)/4, $0x7c7c7c7c
-DATA consts<>+2232(SB)/4, $0x7c7c7c7c
-DATA consts<>+2236(SB)/4, $0x7c7c7c7c
-DATA consts<>+2240(SB)/4, $0x42fe0000
-DATA consts<>+2244(SB)/4, $0x42fe0000
-DATA consts<>+2248(SB)/4, $0x42fe0000
-DATA consts<>+2252(SB)/4, $0x42fe0000
-DATA consts<>+2256(SB)/4, $0x42fe0000
-DATA consts<>+2260(SB)/4, $0x42fe0000
-DATA consts<>+2264(SB)/4, $0x42fe0000
-DATA consts<>+2268(SB)/4, $0x42fe0000
-DATA consts<>+2272(SB)/4, $0x42fe0000
-DATA consts<>+2276(SB)/4, $0x42fe0000
-DATA consts<>+2280(SB)/4, $0x42fe0000
-DATA consts<>+2284(SB)/4, $0x42fe0000
-DATA consts<>+2288(SB)/4, $0x42fe0000
-DATA consts<>+2292(SB)/4, $0x42fe0000
-DATA consts<>+2296(SB)/4, $0x42fe0000
-DATA consts<>+2300(SB)/4, $0x42fe0000
-DATA consts<>+2304(SB)/4, $0x7fffffff
-DATA consts<>+2308(SB)/4, $0x7fffffff
-DATA consts<>+2312(SB)/4, $0x7fffffff
-DATA consts<>+2316(SB)/4, $0x7fffffff
-DATA consts<>+2320(SB)/4, $0x7fffffff
-DATA consts<>+2324(SB)/4, $0x7fffffff
-DATA consts<>+2328(SB)/4, $0x7fffffff
-DATA consts<>+2332(SB)/4, $0x7fffffff
-DATA consts<>+2336(SB)/4, $0x7fffffff
-DATA consts<>+2340(SB)/4, $0x7fffffff
-DATA consts<>+2344(SB)/4, $0x7fffffff
-DATA consts<>+2348(SB)/4, $0x7fffffff
-DATA consts<>+2352(SB)/4, $0x7fffffff
-DATA consts<>+2356(SB)/4, $0x7fffffff
-DATA consts<>+2360(SB)/4, $0x7fffffff
-DATA consts<>+2364(SB)/4, $0x7fffffff
-GLOBL consts<>(SB), RODATA|NOPTR, $2368
+DATA consts<>+1728(SB)/4, $0x3e000000
+DATA consts<>+1732(SB)/4, $0x3e000000
+DATA consts<>+1736(SB)/4, $0x3e000000
+DATA consts<>+1740(SB)/4, $0x3e000000
+DATA consts<>+1744(SB)/4, $0x3e000000
+DATA consts<>+1748(SB)/4, $0x3e000000
+DATA consts<>+1752(SB)/4, $0x3e000000
+DATA consts<>+1756(SB)/4, $0x3e000000
+DATA consts<>+1760(SB)/4, $0x3e000000
+DATA consts<>+1764(SB)/4, $0x3e000000
+DATA consts<>+1768(SB)/4, $0x3e000000
+DATA consts<>+1772(SB)/4, $0x3e000000
+DATA consts<>+1776(SB)/4, $0x3e000000
+DATA consts<>+1780(SB)/4, $0x3e000000
+DATA consts<>+1784(SB)/4, $0x3e000000
+DATA consts<>+1788(SB)/4, $0x3e000000
+DATA consts<>+1792(SB)/4, $0x000000ff
+DATA consts<>+1796(SB)/4, $0x000000ff
+DATA consts<>+1800(SB)/4, $0x000000ff
+DATA consts<>+1804(SB)/4, $0x000000ff
+DATA consts<>+1808(SB)/4, $0x000000ff
+DATA consts<>+1812(SB)/4, $0x000000ff
+DATA consts<>+1816(SB)/4, $0x000000ff
+DATA consts<>+1820(SB)/4, $0x000000ff
+DATA consts<>+1824(SB)/4, $0x000000ff
+DATA consts<>+1828(SB)/4, $0x000000ff
+DATA consts<>+1832(SB)/4, $0x000000ff
+DATA consts<>+1836(SB)/4, $0x000000ff
+DATA consts<>+1840(SB)/4, $0x000000ff
+DATA consts<>+1844(SB)/4, $0x000000ff
+DATA consts<>+1848(SB)/4, $0x000000ff
+DATA consts<>+1852(SB)/4, $0x000000ff
+DATA consts<>+1856(SB)/8, $0x0000000100000000
+DATA consts<>+1864(SB)/8, $0x0000010100000100
+DATA consts<>+1872(SB)/8, $0x0001000100010000
+DATA consts<>+1880(SB)/8, $0x0001010100010100
+DATA consts<>+1888(SB)/8, $0x0100000101000000
+DATA consts<>+1896(SB)/8, $0x0100010101000100
+DATA consts<>+1904(SB)/8, $0x0101000101010000
+DATA consts<>+1912(SB)/8, $0x0101010101010100
+DATA consts<>+1920(SB)/4, $0x00000008
+DATA consts<>+1924(SB)/4, $0x00000008
+DATA consts<>+1928(SB)/4, $0x00000008
+DATA consts<>+1932(SB)/4, $0x00000008
+DATA consts<>+1936(SB)/4, $0x00000008
+DATA consts<>+1940(SB)/4, $0x00000008
+DATA consts<>+1944(SB)/4, $0x00000008
+DATA consts<>+1948(SB)/4, $0x00000008
+DATA consts<>+1952(SB)/4, $0x00000008
+DATA consts<>+1956(SB)/4, $0x00000008
+DATA consts<>+1960(SB)/4, $0x00000008
+DATA consts<>+1964(SB)/4, $0x00000008
+DATA consts<>+1968(SB)/4, $0x00000008
+DATA consts<>+1972(SB)/4, $0x00000008
+DATA consts<>+1976(SB)/4, $0x00000008
+DATA consts<>+1980(SB)/4, $0x00000008
+DATA consts<>+1984(SB)/4, $0x00000007
+DATA consts<>+1988(SB)/4, $0x00000007
+DATA consts<>+1992(SB)/4, $0x00000007
+DATA consts<>+1996(SB)/4, $0x00000007
+DATA consts<>+2000(SB)/4, $0x00000007
+DATA consts<>+2004(SB)/4, $0x00000007
+DATA consts<>+2008(SB)/4, $0x00000007
+DATA consts<>+2012(SB)/4, $0x00000007
+DATA consts<>+2016(SB)/4, $0x00000007
+DATA consts<>+2020(SB)/4, $0x00000007
+DATA consts<>+2024(SB)/4, $0x00000007
+DATA consts<>+2028(SB)/4, $0x00000007
+DATA consts<>+2032(SB)/4, $0x00000007
+DATA consts<>+2036(SB)/4, $0x00000007
+DATA consts<>+2040(SB)/4, $0x00000007
+DATA consts<>+2044(SB)/4, $0x00000007
+DATA consts<>+2048(SB)/4, $0x0000001e
+DATA consts<>+2052(SB)/4, $0x0000001e
+DATA consts<>+2056(SB)/4, $0x0000001e
+DATA consts<>+2060(SB)/4, $0x0000001e
+DATA consts<>+2064(SB)/4, $0x0000001e
+DATA consts<>+2068(SB)/4, $0x0000001e
+DATA consts<>+2072(SB)/4, $0x0000001e
+DATA consts<>+2076(SB)/4, $0x0000001e
+DATA consts<>+2080(SB)/4, $0x0000001e
+DATA consts<>+2084(SB)/4, $0x0000001e
+DATA consts<>+2088(SB)/4, $0x0000001e
+DATA consts<>+2092(SB)/4, $0x0000001e
+DATA consts<>+2096(SB)/4, $0x0000001e
+DATA consts<>+2100(SB)/4, $0x0000001e
+DATA consts<>+2104(SB)/4, $0x0000001e
+DATA consts<>+2108(SB)/4, $0x0000001e
+DATA consts<>+2112(SB)/4, $0x00000001
+DATA consts<>+2116(SB)/4, $0x00000001
+DATA consts<>+2120(SB)/4, $0x00000001
+DATA consts<>+2124(SB)/4, $0x00000001
+DATA consts<>+2128(SB)/4, $0x00000001
+DATA consts<>+2132(SB)/4, $0x00000001
+DATA consts<>+2136(SB)/4, $0x00000001
+DATA consts<>+2140(SB)/4, $0x00000001
+DATA consts<>+2144(SB)/4, $0x00000001
+DATA consts<>+2148(SB)/4, $0x00000001
+DATA consts<>+2152(SB)/4, $0x00000001
+DATA consts<>+2156(SB)/4, $0x00000001
+DATA consts<>+2160(SB)/4, $0x00000001
+DATA consts<>+2164(SB)/4, $0x00000001
+DATA consts<>+2168(SB)/4, $0x00000001
+DATA consts<>+2172(SB)/4, $0x00000001
+DATA consts<>+2176(SB)/4, $0x01010101
+DATA consts<>+2180(SB)/4, $0x01010101
+DATA consts<>+2184(SB)/4, $0x01010101
+DATA consts<>+2188(SB)/4, $0x01010101
+DATA consts<>+2192(SB)/4, $0x01010101
+DATA consts<>+2196(SB)/4, $0x01010101
+DATA consts<>+2200(SB)/4, $0x01010101
+DATA consts<>+2204(SB)/4, $0x01010101
+DATA consts<>+2208(SB)/4, $0x01010101
+DATA consts<>+2212(SB)/4, $0x01010101
+DATA consts<>+2216(SB)/4, $0x01010101
+DATA consts<>+2220(SB)/4, $0x01010101
+DATA consts<>+2224(SB)/4, $0x01010101
+DATA consts<>+2228(SB)/4, $0x01010101
+DATA consts<>+2232(SB)/4, $0x01010101
+DATA consts<>+2236(SB)/4, $0x01010101
+DATA consts<>+2240(SB)/4, $0xfe00fe00
+DATA consts<>+2244(SB)/4, $0xfe00fe00
+DATA consts<>+2248(SB)/4, $0xfe00fe00
+DATA consts<>+2252(SB)/4, $0xfe00fe00
+DATA consts<>+2256(SB)/4, $0xfe00fe00
+DATA consts<>+2260(SB)/4, $0xfe00fe00
+DATA consts<>+2264(SB)/4, $0xfe00fe00
+DATA consts<>+2268(SB)/4, $0xfe00fe00
+DATA consts<>+2272(SB)/4, $0xfe00fe00
+DATA consts<>+2276(SB)/4, $0xfe00fe00
+DATA consts<>+2280(SB)/4, $0xfe00fe00
+DATA consts<>+2284(SB)/4, $0xfe00fe00
+DATA consts<>+2288(SB)/4, $0xfe00fe00
+DATA consts<>+2292(SB)/4, $0xfe00fe00
+DATA consts<>+2296(SB)/4, $0xfe00fe00
+DATA consts<>+2300(SB)/4, $0xfe00fe00
+DATA consts<>+2304(SB)/4, $0x000001ff
+DATA consts<>+2308(SB)/4, $0x000001ff
+DATA consts<>+2312(SB)/4, $0x000001ff
+DATA consts<>+2316(SB)/4, $0x000001ff
+DATA consts<>+2320(SB)/4, $0x000001ff
+DATA consts<>+2324(SB)/4, $0x000001ff
+DATA consts<>+2328(SB)/4, $0x000001ff
+DATA consts<>+2332(SB)/4, $0x000001ff
+DATA consts<>+2336(SB)/4, $0x000001ff
+DATA consts<>+2340(SB)/4, $0x000001ff
+DATA consts<>+2344(SB)/4, $0x000001ff
+DATA consts<>+2348(SB)/4, $0x000001ff
+DATA consts<>+2352(SB)/4, $0x000001ff
+DATA consts<>+2356(SB)/4, $0x000001ff
+DATA consts<>+2360(SB)/4, $0x000001ff
+DATA consts<>+2364(SB)/4, $0x000001ff
+DATA consts<>+2368(SB)/4, $0x00000300
+DATA consts<>+2372(SB)/4, $0x00000300
+DATA consts<>+2376(SB)/4, $0x00000300
+DATA consts<>+2380(SB)/4, $0x00000300
+DATA consts<>+2384(SB)/4, $0x00000300
+DATA consts<>+2388(SB)/4, $0x00000300
+DATA consts<>+2392(SB)/4, $0x00000300
+DATA consts<>+2396(SB)/4, $0x00000300
+DATA consts<>+2400(SB)/4, $0x00000300
+DATA consts<>+2404(SB)/4, $0x00000300
+DATA consts<>+2408(SB)/4, $0x00000300
+DATA consts<>+2412(SB)/4, $0x00000300
+DATA consts<>+2416(SB)/4, $0x00000300
+DATA consts<>+2420(SB)/4, $0x00000300
+DATA consts<>+2424(SB)/4, $0x00000300
+DATA consts<>+2428(SB)/4, $0x00000300
+DATA consts<>+2432(SB)/4, $0x3e800000
+DATA consts<>+2436(SB)/4, $0x3e800000
+DATA consts<>+2440(SB)/4, $0x3e800000
+DATA consts<>+2444(SB)/4, $0x3e800000
+DATA consts<>+2448(SB)/4, $0x3e800000
+DATA consts<>+2452(SB)/4, $0x3e800000
+DATA consts<>+2456(SB)/4, $0x3e800000
+DATA consts<>+2460(SB)/4, $0x3e800000
+DATA consts<>+2464(SB)/4, $0x3e800000
+DATA consts<>+2468(SB)/4, $0x3e800000
+DATA consts<>+2472(SB)/4, $0x3e800000
+DATA consts<>+2476(SB)/4, $0x3e800000
+DATA consts<>+2480(SB)/4, $0x3e800000
+DATA consts<>+2484(SB)/4, $0x3e800000
+DATA consts<>+2488(SB)/4, $0x3e800000
+DATA consts<>+2492(SB)/4, $0x3e800000
+DATA consts<>+2496(SB)/4, $0x00000100
+DATA consts<>+2500(SB)/4, $0x00000100
+DATA consts<>+2504(SB)/4, $0x00000100
+DATA consts<>+2508(SB)/4, $0x00000100
+DATA consts<>+2512(SB)/4, $0x00000100
+DATA consts<>+2516(SB)/4, $0x00000100
+DATA consts<>+2520(SB)/4, $0x00000100
+DATA consts<>+2524(SB)/4, $0x00000100
+DATA consts<>+2528(SB)/4, $0x00000100
+DATA consts<>+2532(SB)/4, $0x00000100
+DATA consts<>+2536(SB)/4, $0x00000100
+DATA consts<>+2540(SB)/4, $0x00000100
+DATA consts<>+2544(SB)/4, $0x00000100
+DATA consts<>+2548(SB)/4, $0x00000100
+DATA consts<>+2552(SB)/4, $0x00000100
+DATA consts<>+2556(SB)/4, $0x00000100
+DATA consts<>+2560(SB)/4, $0x00000700
+DATA consts<>+2564(SB)/4, $0x00000700
+DATA consts<>+2568(SB)/4, $0x00000700
+DATA consts<>+2572(SB)/4, $0x00000700
+DATA consts<>+2576(SB)/4, $0x00000700
+DATA consts<>+2580(SB)/4, $0x00000700
+DATA consts<>+2584(SB)/4, $0x00000700
+DATA consts<>+2588(SB)/4, $0x00000700
+DATA consts<>+2592(SB)/4, $0x00000700
+DATA consts<>+2596(SB)/4, $0x00000700
+DATA consts<>+2600(SB)/4, $0x00000700
+DATA consts<>+2604(SB)/4, $0x00000700
+DATA consts<>+2608(SB)/4, $0x00000700
+DATA consts<>+2612(SB)/4, $0x00000700
+DATA consts<>+2616(SB)/4, $0x00000700
+DATA consts<>+2620(SB)/4, $0x00000700
+DATA consts<>+2624(SB)/4, $0x0000000e
+DATA consts<>+2628(SB)/4, $0x0000000e
+DATA consts<>+2632(SB)/4, $0x0000000e
+DATA consts<>+2636(SB)/4, $0x0000000e
+DATA consts<>+2640(SB)/4, $0x0000000e
+DATA consts<>+2644(SB)/4, $0x0000000e
+DATA consts<>+2648(SB)/4, $0x0000000e
+DATA consts<>+2652(SB)/4, $0x0000000e
+DATA consts<>+2656(SB)/4, $0x0000000e
+DATA consts<>+2660(SB)/4, $0x0000000e
+DATA consts<>+2664(SB)/4, $0x0000000e
+DATA consts<>+2668(SB)/4, $0x0000000e
+DATA consts<>+2672(SB)/4, $0x0000000e
+DATA consts<>+2676(SB)/4, $0x0000000e
+DATA consts<>+2680(SB)/4, $0x0000000e
+DATA consts<>+2684(SB)/4, $0x0000000e
+DATA consts<>+2688(SB)/4, $0x00000f00
+DATA consts<>+2692(SB)/4, $0x00000f00
+DATA consts<>+2696(SB)/4, $0x00000f00
+DATA consts<>+2700(SB)/4, $0x00000f00
+DATA consts<>+2704(SB)/4, $0x00000f00
+DATA consts<>+2708(SB)/4, $0x00000f00
+DATA consts<>+2712(SB)/4, $0x00000f00
+DATA consts<>+2716(SB)/4, $0x00000f00
+DATA consts<>+2720(SB)/4, $0x00000f00
+DATA consts<>+2724(SB)/4, $0x00000f00
+DATA consts<>+2728(SB)/4, $0x00000f00
+DATA consts<>+2732(SB)/4, $0x00000f00
+DATA consts<>+2736(SB)/4, $0x00000f00
+DATA consts<>+2740(SB)/4, $0x00000f00
+DATA consts<>+2744(SB)/4, $0x00000f00
+DATA consts<>+2748(SB)/4, $0x00000f00
+DATA consts<>+2752(SB)/4, $0x0000f000
+DATA consts<>+2756(SB)/4, $0x0000f000
+DATA consts<>+2760(SB)/4, $0x0000f000
+DATA consts<>+2764(SB)/4, $0x0000f000
+DATA consts<>+2768(SB)/4, $0x0000f000
+DATA consts<>+2772(SB)/4, $0x0000f000
+DATA consts<>+2776(SB)/4, $0x0000f000
+DATA consts<>+2780(SB)/4, $0x0000f000
+DATA consts<>+2784(SB)/4, $0x0000f000
+DATA consts<>+2788(SB)/4, $0x0000f000
+DATA consts<>+2792(SB)/4, $0x0000f000
+DATA consts<>+2796(SB)/4, $0x0000f000
+DATA consts<>+2800(SB)/4, $0x0000f000
+DATA consts<>+2804(SB)/4, $0x0000f000
+DATA consts<>+2808(SB)/4, $0x0000f000
+DATA consts<>+2812(SB)/4, $0x0000f000
+DATA consts<>+2816(SB)/4, $0x00ff00ff
+DATA consts<>+2820(SB)/4, $0x00ff00ff
+DATA consts<>+2824(SB)/4, $0x00ff00ff
+DATA consts<>+2828(SB)/4, $0x00ff00ff
+DATA consts<>+2832(SB)/4, $0x00ff00ff
+DATA consts<>+2836(SB)/4, $0x00ff00ff
+DATA consts<>+2840(SB)/4, $0x00ff00ff
+DATA consts<>+2844(SB)/4, $0x00ff00ff
+DATA consts<>+2848(SB)/4, $0x00ff00ff
+DATA consts<>+2852(SB)/4, $0x00ff00ff
+DATA consts<>+2856(SB)/4, $0x00ff00ff
+DATA consts<>+2860(SB)/4, $0x00ff00ff
+DATA consts<>+2864(SB)/4, $0x00ff00ff
+DATA consts<>+2868(SB)/4, $0x00ff00ff
+DATA consts<>+2872(SB)/4, $0x00ff00ff
+DATA consts<>+2876(SB)/4, $0x00ff00ff
+DATA consts<>+2880(SB)/4, $0xff00ff00
+DATA consts<>+2884(SB)/4, $0xff00ff00
+DATA consts<>+2888(SB)/4, $0xff00ff00
+DATA consts<>+2892(SB)/4, $0xff00ff00
+DATA consts<>+2896(SB)/4, $0xff00ff00
+DATA consts<>+2900(SB)/4, $0xff00ff00
+DATA consts<>+2904(SB)/4, $0xff00ff00
+DATA consts<>+2908(SB)/4, $0xff00ff00
+DATA consts<>+2912(SB)/4, $0xff00ff00
+DATA consts<>+2916(SB)/4, $0xff00ff00
+DATA consts<>+2920(SB)/4, $0xff00ff00
+DATA consts<>+2924(SB)/4, $0xff00ff00
+DATA consts<>+2928(SB)/4, $0xff00ff00
+DATA consts<>+2932(SB)/4, $0xff00ff00
+DATA consts<>+2936(SB)/4, $0xff00ff00
+DATA consts<>+2940(SB)/4, $0xff00ff00
+DATA consts<>+2944(SB)/4, $0x00000080
+DATA consts<>+2948(SB)/4, $0x00000080
+DATA consts<>+2952(SB)/4, $0x00000080
+DATA consts<>+2956(SB)/4, $0x00000080
+DATA consts<>+2960(SB)/4, $0x00000080
+DATA consts<>+2964(SB)/4, $0x00000080
+DATA consts<>+2968(SB)/4, $0x00000080
+DATA consts<>+2972(SB)/4, $0x00000080
+DATA consts<>+2976(SB)/4, $0x00000080
+DATA consts<>+2980(SB)/4, $0x00000080
+DATA consts<>+2984(SB)/4, $0x00000080
+DATA consts<>+2988(SB)/4, $0x00000080
+DATA consts<>+2992(SB)/4, $0x00000080
+DATA consts<>+2996(SB)/4, $0x00000080
+DATA consts<>+3000(SB)/4, $0x00000080
+DATA consts<>+3004(SB)/4, $0x00000080
+DATA consts<>+3008(SB)/4, $0x0000007f
+DATA consts<>+3012(SB)/4, $0x0000007f
+DATA consts<>+3016(SB)/4, $0x0000007f
+DATA consts<>+3020(SB)/4, $0x0000007f
+DATA consts<>+3024(SB)/4, $0x0000007f
+DATA consts<>+3028(SB)/4, $0x0000007f
+DATA consts<>+3032(SB)/4, $0x0000007f
+DATA consts<>+3036(SB)/4, $0x0000007f
+DATA consts<>+3040(SB)/4, $0x0000007f
+DATA consts<>+3044(SB)/4, $0x0000007f
+DATA consts<>+3048(SB)/4, $0x0000007f
+DATA consts<>+3052(SB)/4, $0x0000007f
+DATA consts<>+3056(SB)/4, $0x0000007f
+DATA consts<>+3060(SB)/4, $0x0000007f
+DATA consts<>+3064(SB)/4, $0x0000007f
+DATA consts<>+3068(SB)/4, $0x0000007f
+DATA consts<>+3072(SB)/4, $0x7b000000
+DATA consts<>+3076(SB)/4, $0x7b000000
+DATA consts<>+3080(SB)/4, $0x7b000000
+DATA consts<>+3084(SB)/4, $0x7b000000
+DATA consts<>+3088(SB)/4, $0x7b000000
+DATA consts<>+3092(SB)/4, $0x7b000000
+DATA consts<>+3096(SB)/4, $0x7b000000
+DATA consts<>+3100(SB)/4, $0x7b000000
+DATA consts<>+3104(SB)/4, $0x7b000000
+DATA consts<>+3108(SB)/4, $0x7b000000
+DATA consts<>+3112(SB)/4, $0x7b000000
+DATA consts<>+3116(SB)/4, $0x7b000000
+DATA consts<>+3120(SB)/4, $0x7b000000
+DATA consts<>+3124(SB)/4, $0x7b000000
+DATA consts<>+3128(SB)/4, $0x7b000000
+DATA consts<>+3132(SB)/4, $0x7b000000
+DATA consts<>+3136(SB)/8, $0x0000000200000000
+DATA consts<>+3144(SB)/8, $0x0000020200000200
+DATA consts<>+3152(SB)/8, $0x0002000200020000
+DATA consts<>+3160(SB)/8, $0x0002020200020200
+DATA consts<>+3168(SB)/8, $0x0200000202000000
+DATA consts<>+3176(SB)/8, $0x0200020202000200
+DATA consts<>+3184(SB)/8, $0x0202000202020000
+DATA consts<>+3192(SB)/8, $0x0202020202020200
+DATA consts<>+3200(SB)/4, $0x02020202
+DATA consts<>+3204(SB)/4, $0x02020202
+DATA consts<>+3208(SB)/4, $0x02020202
+DATA consts<>+3212(SB)/4, $0x02020202
+DATA consts<>+3216(SB)/4, $0x02020202
+DATA consts<>+3220(SB)/4, $0x02020202
+DATA consts<>+3224(SB)/4, $0x02020202
+DATA consts<>+3228(SB)/4, $0x02020202
+DATA consts<>+3232(SB)/4, $0x02020202
+DATA consts<>+3236(SB)/4, $0x02020202
+DATA consts<>+3240(SB)/4, $0x02020202
+DATA consts<>+3244(SB)/4, $0x02020202
+DATA consts<>+3248(SB)/4, $0x02020202
+DATA consts<>+3252(SB)/4, $0x02020202
+DATA consts<>+3256(SB)/4, $0x02020202
+DATA consts<>+3260(SB)/4, $0x02020202
+DATA consts<>+3264(SB)/4, $0x78787878
+DATA consts<>+3268(SB)/4, $0x78787878
+DATA consts<>+3272(SB)/4, $0x78787878
+DATA consts<>+3276(SB)/4, $0x78787878
+DATA consts<>+3280(SB)/4, $0x78787878
+DATA consts<>+3284(SB)/4, $0x78787878
+DATA consts<>+3288(SB)/4, $0x78787878
+DATA consts<>+3292(SB)/4, $0x78787878
+DATA consts<>+3296(SB)/4, $0x78787878
+DATA consts<>+3300(SB)/4, $0x78787878
+DATA consts<>+3304(SB)/4, $0x78787878
+DATA consts<>+3308(SB)/4, $0x78787878
+DATA consts<>+3312(SB)/4, $0x78787878
+DATA consts<>+3316(SB)/4, $0x78787878
+DATA consts<>+3320(SB)/4, $0x78787878
+DATA consts<>+3324(SB)/4, $0x78787878
+DATA consts<>+3328(SB)/4, $0x60606060
+DATA consts<>+3332(SB)/4, $0x60606060
+DATA consts<>+3336(SB)/4, $0x60606060
+DATA consts<>+3340(SB)/4, $0x60606060
+DATA consts<>+3344(SB)/4, $0x60606060
+DATA consts<>+3348(SB)/4, $0x60606060
+DATA consts<>+3352(SB)/4, $0x60606060
+DATA consts<>+3356(SB)/4, $0x60606060
+DATA consts<>+3360(SB)/4, $0x60606060
+DATA consts<>+3364(SB)/4, $0x60606060
+DATA consts<>+3368(SB)/4, $0x60606060
+DATA consts<>+3372(SB)/4, $0x60606060
+DATA consts<>+3376(SB)/4, $0x60606060
+DATA consts<>+3380(SB)/4, $0x60606060
+DATA consts<>+3384(SB)/4, $0x60606060
+DATA consts<>+3388(SB)/4, $0x60606060
+DATA consts<>+3392(SB)/4, $0x70707070
+DATA consts<>+3396(SB)/4, $0x70707070
+DATA consts<>+3400(SB)/4, $0x70707070
+DATA consts<>+3404(SB)/4, $0x70707070
+DATA consts<>+3408(SB)/4, $0x70707070
+DATA consts<>+3412(SB)/4, $0x70707070
+DATA consts<>+3416(SB)/4, $0x70707070
+DATA consts<>+3420(SB)/4, $0x70707070
+DATA consts<>+3424(SB)/4, $0x70707070
+DATA consts<>+3428(SB)/4, $0x70707070
+DATA consts<>+3432(SB)/4, $0x70707070
+DATA consts<>+3436(SB)/4, $0x70707070
+DATA consts<>+3440(SB)/4, $0x70707070
+DATA consts<>+3444(SB)/4, $0x70707070
+DATA consts<>+3448(SB)/4, $0x70707070
+DATA consts<>+3452(SB)/4, $0x70707070
+DATA consts<>+3456(SB)/4, $0x7f7f7f7f
+DATA consts<>+3460(SB)/4, $0x7f7f7f7f
+DATA consts<>+3464(SB)/4, $0x7f7f7f7f
+DATA consts<>+3468(SB)/4, $0x7f7f7f7f
+DATA consts<>+3472(SB)/4, $0x7f7f7f7f
+DATA consts<>+3476(SB)/4, $0x7f7f7f7f
+DATA consts<>+3480(SB)/4, $0x7f7f7f7f
+DATA consts<>+3484(SB)/4, $0x7f7f7f7f
+DATA consts<>+3488(SB)/4, $0x7f7f7f7f
+DATA consts<>+3492(SB)/4, $0x7f7f7f7f
+DATA consts<>+3496(SB)/4, $0x7f7f7f7f
+DATA consts<>+3500(SB)/4, $0x7f7f7f7f
+DATA consts<>+3504(SB)/4, $0x7f7f7f7f
+DATA consts<>+3508(SB)/4, $0x7f7f7f7f
+DATA consts<>+3512(SB)/4, $0x7f7f7f7f
+DATA consts<>+3516(SB)/4, $0x7f7f7f7f
+DATA consts<>+3520(SB)/4, $0x000f0000
+DATA consts<>+3524(SB)/4, $0x000f0000
+DATA consts<>+3528(SB)/4, $0x000f0000
+DATA consts<>+3532(SB)/4, $0x000f0000
+DATA consts<>+3536(SB)/4, $0x000f0000
+DATA consts<>+3540(SB)/4, $0x000f0000
+DATA consts<>+3544(SB)/4, $0x000f0000
+DATA consts<>+3548(SB)/4, $0x000f0000
+DATA consts<>+3552(SB)/4, $0x000f0000
+DATA consts<>+3556(SB)/4, $0x000f0000
+DATA consts<>+3560(SB)/4, $0x000f0000
+DATA consts<>+3564(SB)/4, $0x000f0000
+DATA consts<>+3568(SB)/4, $0x000f0000
+DATA consts<>+3572(SB)/4, $0x000f0000
+DATA consts<>+3576(SB)/4, $0x000f0000
+DATA consts<>+3580(SB)/4, $0x000f0000
+DATA consts<>+3584(SB)/4, $0x03000300
+DATA consts<>+3588(SB)/4, $0x03000300
+DATA consts<>+3592(SB)/4, $0x03000300
+DATA consts<>+3596(SB)/4, $0x03000300
+DATA consts<>+3600(SB)/4, $0x03000300
+DATA consts<>+3604(SB)/4, $0x03000300
+DATA consts<>+3608(SB)/4, $0x03000300
+DATA consts<>+3612(SB)/4, $0x03000300
+DATA consts<>+3616(SB)/4, $0x03000300
+DATA consts<>+3620(SB)/4, $0x03000300
+DATA consts<>+3624(SB)/4, $0x03000300
+DATA consts<>+3628(SB)/4, $0x03000300
+DATA consts<>+3632(SB)/4, $0x03000300
+DATA consts<>+3636(SB)/4, $0x03000300
+DATA consts<>+3640(SB)/4, $0x03000300
+DATA consts<>+3644(SB)/4, $0x03000300
+DATA consts<>+3648(SB)/4, $0x00030003
+DATA consts<>+3652(SB)/4, $0x00030003
+DATA consts<>+3656(SB)/4, $0x00030003
+DATA consts<>+3660(SB)/4, $0x00030003
+DATA consts<>+3664(SB)/4, $0x00030003
+DATA consts<>+3668(SB)/4, $0x00030003
+DATA consts<>+3672(SB)/4, $0x00030003
+DATA consts<>+3676(SB)/4, $0x00030003
+DATA consts<>+3680(SB)/4, $0x00030003
+DATA consts<>+3684(SB)/4, $0x00030003
+DATA consts<>+3688(SB)/4, $0x00030003
+DATA consts<>+3692(SB)/4, $0x00030003
+DATA consts<>+3696(SB)/4, $0x00030003
+DATA consts<>+3700(SB)/4, $0x00030003
+DATA consts<>+3704(SB)/4, $0x00030003
+DATA consts<>+3708(SB)/4, $0x00030003
+DATA consts<>+3712(SB)/4, $0x7c7c7c7c
+DATA consts<>+3716(SB)/4, $0x7c7c7c7c
+DATA consts<>+3720(SB)/4, $0x7c7c7c7c
+DATA consts<>+3724(SB)/4, $0x7c7c7c7c
+DATA consts<>+3728(SB)/4, $0x7c7c7c7c
+DATA consts<>+3732(SB)/4, $0x7c7c7c7c
+DATA consts<>+3736(SB)/4, $0x7c7c7c7c
+DATA consts<>+3740(SB)/4, $0x7c7c7c7c
+DATA consts<>+3744(SB)/4, $0x7c7c7c7c
+DATA consts<>+3748(SB)/4, $0x7c7c7c7c
+DATA consts<>+3752(SB)/4, $0x7c7c7c7c
+DATA consts<>+3756(SB)/4, $0x7c7c7c7c
+DATA consts<>+3760(SB)/4, $0x7c7c7c7c
+DATA consts<>+3764(SB)/4, $0x7c7c7c7c
+DATA consts<>+3768(SB)/4, $0x7c7c7c7c
+DATA consts<>+3772(SB)/4, $0x7c7c7c7c
+DATA consts<>+3776(SB)/4, $0x42fe0000
+DATA consts<>+3780(SB)/4, $0x42fe0000
+DATA consts<>+3784(SB)/4, $0x42fe0000
+DATA consts<>+3788(SB)/4, $0x42fe0000
+DATA consts<>+3792(SB)/4, $0x42fe0000
+DATA consts<>+3796(SB)/4, $0x42fe0000
+DATA consts<>+3800(SB)/4, $0x42fe0000
+DATA consts<>+3804(SB)/4, $0x42fe0000
+DATA consts<>+3808(SB)/4, $0x42fe0000
+DATA consts<>+3812(SB)/4, $0x42fe0000
+DATA consts<>+3816(SB)/4, $0x42fe0000
+DATA consts<>+3820(SB)/4, $0x42fe0000
+DATA consts<>+3824(SB)/4, $0x42fe0000
+DATA consts<>+3828(SB)/4, $0x42fe0000
+DATA consts<>+3832(SB)/4, $0x42fe0000
+DATA consts<>+3836(SB)/4, $0x42fe0000
+DATA consts<>+3840(SB)/4, $0x7fffffff
+DATA consts<>+3844(SB)/4, $0x7fffffff
+DATA consts<>+3848(SB)/4, $0x7fffffff
+DATA consts<>+3852(SB)/4, $0x7fffffff
+DATA consts<>+3856(SB)/4, $0x7fffffff
+DATA consts<>+3860(SB)/4, $0x7fffffff
+DATA consts<>+3864(SB)/4, $0x7fffffff
+DATA consts<>+3868(SB)/4, $0x7fffffff
+DATA consts<>+3872(SB)/4, $0x7fffffff
+DATA consts<>+3876(SB)/4, $0x7fffffff
+DATA consts<>+3880(SB)/4, $0x7fffffff
+DATA consts<>+3884(SB)/4, $0x7fffffff
+DATA consts<>+3888(SB)/4, $0x7fffffff
+DATA consts<>+3892(SB)/4, $0x7fffffff
+DATA consts<>+3896(SB)/4, $0x7fffffff
+DATA consts<>+3900(SB)/4, $0x7fffffff
+GLOBL consts<>(SB), RODATA|NOPTR, $3904

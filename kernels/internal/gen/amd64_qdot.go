@@ -71,6 +71,16 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "andOr":
 		w.andOrAMD64(i)
+	case "gather":
+		x, r := w.values[in.args[0]].reg, w.grant(i) // which are not the same
+		if w.t == avx512 {
+			w.p("KXNORW K1, K1, K1")
+			w.p("VPGATHERDD %d(%s)(Z%d*%d), K1, Z%d", in.n, w.pointsRegister(), x, w.b.f.point, r)
+		} else {
+			w.p("VPCMPEQD Y%d, Y%d, Y%d", w.scratch, w.scratch, w.scratch)
+			w.p("VPGATHERDD Y%d, %d(%s)(Y%d*%d), Y%d", w.scratch, in.n, w.pointsRegister(), x, w.b.f.point, r)
+		}
+		w.release(i)
 	case "storeBytes":
 		w.p("VMOVUPS %s, %d(DI)", arg(0), in.n)
 		w.release(i)

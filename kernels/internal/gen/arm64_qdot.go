@@ -5,13 +5,14 @@ import "fmt"
 // On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
 // at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the
 // next, R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to
-// the constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
+// the constants, R14 to the points of a grid. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
 	for _, arg := range [][2]string{{"c", "R4"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"}, {"x", "R3"},
 		{"blocks", "R5"}} {
 		w.p("MOVD %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueARM64()
+	w.pointsARM64()
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	y := w.values[w.named("y")].reg
 	w.place("loop")
@@ -53,6 +54,7 @@ func (w *panelWriter) unpackARM64() {
 		w.p("MOVD %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueARM64()
+	w.pointsARM64()
 	w.place("loop")
 	w.p("MOVD R0, R9")
 	w.p("MOVD R0, R10")
@@ -77,6 +79,13 @@ func (w *panelWriter) unpackARM64() {
 	w.p("SUBS $1, R5")
 	w.p("BNE loop")
 	w.p("RET")
+}
+
+// pointsARM64 loads the address of the points of a format that has some.
+func (w *panelWriter) pointsARM64() {
+	if w.b.f.point > 0 {
+		w.p("MOVD %s, %s", w.args["points"], w.pointsRegister())
+	}
 }
 
 // prologueARM64 loads constants and tables.
@@ -161,6 +170,17 @@ func (w *panelWriter) insARM64(i int) {
 		r := w.grant(i)
 		w.word("and", 4, r, x, m)
 		w.word("or", 4, r, r, y)
+		w.release(i)
+	case "gather":
+		x, r := arg(0), w.grant(i)
+		for lane := range 4 {
+			w.p("VMOV V%d.S[%d], R15", x, lane)
+			w.p("ADD R15<<%d, R14, R15", map[int]int{4: 2, 8: 3}[w.b.f.point])
+			if in.n > 0 {
+				w.p("ADD $%d, R15", in.n)
+			}
+			w.p("VLD1 (R15), V%d.S[%d]", r, lane)
+		}
 		w.release(i)
 	case "storeBytes":
 		w.p("FMOVQ F%d, %d(R3)", arg(0), in.n)

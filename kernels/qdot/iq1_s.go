@@ -1,0 +1,26 @@
+package qdot
+
+import "encoding/binary"
+
+// iq1_s: an f16 factor; 32 bytes with the low 8 bits of points of a Grid of eight weights; eight words of 16 bits for
+// 32 weights: 3 upper bits of each of four points, a scale of 3 bits, which counts twice and one more, and a bit that
+// moves the weights down, otherwise they are moved up. The integers are eight times -1, 0 or 1, moved by one.
+var iq1_s = Format{
+	Name: "iq1_s", Block: 256, Bytes: 50, odd: 2, each: 32, grid: &IQ1,
+	expand: func(q []int8, s, _ []float32, b []byte) {
+		d, points := f16(b)/8, IQ1.table()
+		for k := range 32 {
+			bits := binary.LittleEndian.Uint16(b[34+k/4*2:])
+			s[k/4] = float32(d * float32(2*(bits>>12&7)+1))
+			moved(q[8*k:], points[2*(int(b[2+k])|int(bits>>(k%4*3)&7)<<8):], bits>>15)
+		}
+	},
+}
+
+// moved sets eight of q to a point of iq1_s or iq1_m, moved down by one if the bit is set, otherwise up.
+func moved(q []int8, p []uint32, down uint16) {
+	by := 1 - 2*int8(down)
+	for i := range q[:8] {
+		q[i] = int8(p[i/4]>>(i%4*8)) - 16 + by
+	}
+}
