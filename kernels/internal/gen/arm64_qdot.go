@@ -105,10 +105,12 @@ func (w *panelWriter) prologueARM64() {
 
 // panelCodes are instructions on 16 bytes or 4 words that Go's assembler lacks.
 var panelCodes = map[string]code{
-	"tbl":  {"TBL", 0x4E000000, 0},
-	"imul": {"MUL", 0x4EA09C00, 0},
-	"sdot": {"SDOT by element", 0x4F80E000, 0},
-	"uxt8": {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
+	"tbl":   {"TBL", 0x4E000000, 0},
+	"imul":  {"MUL", 0x4EA09C00, 0},
+	"sdot":  {"SDOT by element", 0x4F80E000, 0},
+	"evens": {"UZP1", 0x4E801800, 0},
+	"odds":  {"UZP2", 0x4E805800, 0},
+	"uxt8":  {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
 }
 
 func (s *source) panelWord(op string, d, a, b int) {
@@ -175,13 +177,26 @@ func (w *panelWriter) insARM64(i int) {
 		x, r := arg(0), w.grant(i)
 		for lane := range 4 {
 			w.p("VMOV V%d.S[%d], R15", x, lane)
-			w.p("ADD R15<<%d, R14, R15", map[int]int{4: 2, 8: 3}[w.b.f.point])
-			if in.n > 0 {
-				w.p("ADD $%d, R15", in.n)
-			}
+			w.p("ADD R15<<2, R14, R15")
 			w.p("VLD1 (R15), V%d.S[%d]", r, lane)
 		}
 		w.release(i)
+	case "gatherPairs":
+		x, r := arg(0), w.grant(i)
+		for lane := range 2 {
+			w.p("VMOV V%d.S[%d], R15", x, lane)
+			w.p("ADD R15<<3, R14, R15")
+			w.p("VLD1 (R15), V%d.D[%d]", r, lane)
+		}
+		w.release(i)
+	case "upper":
+		x := arg(0)
+		w.release(i)
+		w.p("VEXT $8, V%d.B16, V%d.B16, V%d.B16", x, x, w.grant(i))
+	case "evens", "odds":
+		x, y := arg(0), arg(1)
+		w.release(i)
+		w.panelWord(in.op, w.grant(i), x, y)
 	case "storeBytes":
 		w.p("FMOVQ F%d, %d(R3)", arg(0), in.n)
 		w.release(i)
