@@ -68,11 +68,16 @@ func (f *Format) points() *uint32 {
 	return &f.grid.table()[0]
 }
 
-// signed sets the first four of q to the bytes of w, which are not 0; where a bit of signs is set, it is negative.
-func signed(q []int8, w uint32, signs uint8) {
-	bits := uint32(signs&15) * 0x00204081 & 0x01010101
-	w = (w ^ bits*255) + bits
-	q[0], q[1], q[2], q[3] = int8(w), int8(w>>8), int8(w>>16), int8(w>>24)
+// point is point i of a grid of eight.
+func point(table []uint32, i int) uint64 {
+	p := table[2*i:][:2]
+	return uint64(p[0]) | uint64(p[1])<<32
+}
+
+// signed is the bytes of w, which are not 0, those negative of which a bit of signs is set.
+func signed(w uint64, signs byte) uint64 {
+	bits := spread(signs)
+	return (w ^ bits*255) + bits
 }
 
 // even adds to seven signs the eighth that makes their number even.

@@ -22,8 +22,8 @@ var iq1_m = Format{
 			s[i] = float32(d * float32(2*bits+1))
 		}
 		for k := range 32 {
-			high := uint16(b[32+k/2] >> (k % 2 * 4))
-			moved(q[8*k:], points[2*(int(b[k])|int(high&7)<<8):], high>>3&1)
+			high := int(b[32+k/2] >> (k % 2 * 4))
+			put(q[8*k:], moved(point(points, int(b[k])|high&7<<8), uint64(high>>3&1)))
 		}
 	},
 }

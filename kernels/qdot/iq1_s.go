@@ -12,15 +12,10 @@ var iq1_s = Format{
 		for k := range 32 {
 			bits := binary.LittleEndian.Uint16(b[34+k/4*2:])
 			s[k/4] = float32(d * float32(2*(bits>>12&7)+1))
-			moved(q[8*k:], points[2*(int(b[2+k])|int(bits>>(k%4*3)&7)<<8):], bits>>15)
+			put(q[8*k:], moved(point(points, int(b[2+k])|int(bits>>(k%4*3)&7)<<8), uint64(bits>>15)))
 		}
 	},
 }
 
-// moved sets eight of q to a point of iq1_s or iq1_m, moved down by one if the bit is set, otherwise up.
-func moved(q []int8, p []uint32, down uint16) {
-	by := 1 - 2*int8(down)
-	for i := range q[:8] {
-		q[i] = int8(p[i/4]>>(i%4*8)) - 16 + by
-	}
-}
+// moved is a point of iq1_s or iq1_m, moved down by one if the bit is set, otherwise up.
+func moved(p, down uint64) uint64 { return less(p, 15+2*down) }

@@ -9,9 +9,7 @@ var iq2_s = Format{
 		points := IQ2S.table()
 		for k := range 32 {
 			place := int(b[2+k]) | int(b[66+k/4]>>(k%4*2)&3)<<8
-			p, signs := points[2*place:][:2], b[34+k]
-			signed(q[8*k:], p[0], signs)
-			signed(q[8*k+4:], p[1], signs>>4)
+			put(q[8*k:], signed(point(points, place), b[34+k]))
 		}
 	},
 }

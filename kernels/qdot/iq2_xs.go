@@ -12,9 +12,7 @@ var iq2_xs = Format{
 		points := IQ2XS.table()
 		for k := range 32 {
 			bits := binary.LittleEndian.Uint16(b[2+2*k:])
-			p, signs := points[2*int(bits&511):][:2], even(uint8(bits>>9))
-			signed(q[8*k:], p[0], signs)
-			signed(q[8*k+4:], p[1], signs>>4)
+			put(q[8*k:], signed(point(points, int(bits&511)), even(uint8(bits>>9))))
 		}
 	},
 }

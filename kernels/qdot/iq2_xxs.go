@@ -14,9 +14,7 @@ var iq2_xxs = Format{
 			bits := binary.LittleEndian.Uint32(at[4:])
 			s[g] = float32(d * float32(2*(bits>>28)+1))
 			for k := range 4 {
-				p, signs := points[2*int(at[k]):][:2], even(uint8(bits>>(7*k)))
-				signed(q[32*g+8*k:], p[0], signs)
-				signed(q[32*g+8*k+4:], p[1], signs>>4)
+				put(q[32*g+8*k:], signed(point(points, int(at[k])), even(uint8(bits>>(7*k)))))
 			}
 		}
 	},

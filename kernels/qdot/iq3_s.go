@@ -10,9 +10,10 @@ var iq3_s = Format{
 		for g := range s[:8] {
 			s[g] = float32(d * float32(b[106+g/2]>>(g%2*4)&15*2+1))
 		}
-		for k := range 64 {
-			place := int(b[2+k]) | int(b[66+k/8]>>(k%8)&1)<<8
-			signed(q[4*k:], points[place], b[74+k/2]>>(k%2*4))
+		for k := range 32 {
+			at, high := b[2+2*k:][:2], int(b[66+k/4])<<8>>(k%4*2)
+			p := uint64(points[int(at[0])|high&0x100]) | uint64(points[int(at[1])|high>>1&0x100])<<32
+			put(q[8*k:], signed(p, b[74+k]))
 		}
 	},
 }

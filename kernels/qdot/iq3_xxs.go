@@ -11,9 +11,10 @@ var iq3_xxs = Format{
 		for g := range s[:8] {
 			bits := binary.LittleEndian.Uint32(b[66+4*g:])
 			s[g] = float32(d * float32(2*(bits>>28)+1))
-			for k := range 8 {
-				signs := even(uint8(bits >> (k / 2 * 7)))
-				signed(q[32*g+4*k:], points[b[2+8*g+k]], signs>>(k%2*4))
+			for k := range 4 {
+				at := b[2+8*g+2*k:][:2]
+				p := uint64(points[at[0]]) | uint64(points[at[1]])<<32
+				put(q[32*g+8*k:], signed(p, even(uint8(bits>>(7*k)))))
 			}
 		}
 	},

@@ -9,10 +9,7 @@ var nvfp4 = Format{
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		for g := range 4 {
 			s[g] = E4M3(b[g])
-			nibbles(q[16*g:16*g+16], b[4+8*g:])
-		}
-		for j, v := range q {
-			q[j] = E2M1[v]
+			fromTable(q[16*g:16*g+16], b[4+8*g:], &E2M1)
 		}
 	},
 }
@@ -20,12 +17,8 @@ var nvfp4 = Format{
 // E4M3 returns half of the value of a scale of nvfp4, since E2M1 is doubled. The pattern that E4M3 has for what is no
 // number is 0, and the bit of the sign is ignored.
 func E4M3(s byte) float32 {
-	exp, frac := int(s>>3&15), float64(s&7)
-	switch {
-	case s == 0x7f:
+	if s == 0x7f {
 		return 0
-	case exp == 0:
-		return float32(math.Ldexp(frac, -10))
 	}
-	return float32(math.Ldexp(8+frac, exp-11))
+	return math.Float32frombits(uint32(s&0x7f)<<20) * 0x1p119 // exponent and mantissa in the places of a float32's
 }

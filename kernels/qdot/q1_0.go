@@ -7,8 +7,8 @@ var q1_0 = Format{
 		for i := range s[:4] {
 			s[i] = f16(b)
 		}
-		for j := range q {
-			q[j] = int8(b[2+j/8]>>(j%8)&1)*2 - 1
+		for i, v := range b[2:18] {
+			put(q[8*i:], less(2*spread(v), 1))
 		}
 	},
 }

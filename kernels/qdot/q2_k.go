@@ -9,6 +9,8 @@ var q2_k = Format{
 		for i, v := range b[:16] {
 			s[i], m[i] = float32(d*float32(v&15)), -float32(low*float32(v>>4))
 		}
-		pairs(q, b[16:])
+		for i := range 32 {
+			put(q[8*i:], pairs(b[16:], i))
+		}
 	},
 }

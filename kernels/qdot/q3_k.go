@@ -11,9 +11,9 @@ var q3_k = Format{
 			v := scales[i%8]>>(i/8*4)&15 | scales[8+i%4]>>(i/4*2)&3<<4
 			s[i] = float32(d * float32(int(v)-32))
 		}
-		pairs(q, b[32:])
-		for j := range q {
-			q[j] += int8(b[j%32]>>(j/32)&1)<<2 - 4
+		for i := range 32 {
+			high := eight(b[i%4*8:]) >> (i / 4) & ones << 2
+			put(q[8*i:], less(pairs(b[32:], i)|high, 4))
 		}
 	},
 }

@@ -12,8 +12,8 @@ var q8_k = Format{
 		for i := range s[:8] {
 			s[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
 		}
-		for j := range q {
-			q[j] = int8(b[4+j])
+		for j := 0; j < 256; j += 8 {
+			put(q[j:], eight(b[4+j:]))
 		}
 	},
 }

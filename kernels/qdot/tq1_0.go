@@ -9,12 +9,23 @@ var tq1_0 = Format{
 		for i := range s[:8] {
 			s[i] = f16(b[52:])
 		}
-		for _, p := range Trits {
-			for j, v := range b[p.At : p.At+p.Bytes] {
+		const bytes = 0x00FF00FF00FF00FF
+		for _, p := range Trits[:2] {
+			for j := 0; j < p.Bytes; j += 8 {
+				w := eight(b[p.At+j:])
+				even, odd := w&bytes, w>>8&bytes
 				for n := range p.Digits {
-					q[p.First+n*p.Bytes+j] = int8(uint16(v)*3>>8) - 1
-					v *= 3
+					even, odd = 3*even, 3*odd
+					put(q[p.First+n*p.Bytes+j:], less(even>>8&bytes|odd&^bytes, 1))
+					even, odd = even&bytes, odd&bytes
 				}
+			}
+		}
+		p := Trits[2]
+		for j, v := range b[p.At : p.At+p.Bytes] {
+			for n := range p.Digits {
+				q[p.First+n*p.Bytes+j] = int8(uint16(v)*3>>8) - 1
+				v *= 3
 			}
 		}
 	},

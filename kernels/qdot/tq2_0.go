@@ -8,9 +8,8 @@ var tq2_0 = Format{
 		for i := range 8 {
 			s[i] = f16(b[64:])
 		}
-		pairs(q, b)
-		for j := range q {
-			q[j]--
+		for i := range 32 {
+			put(q[8*i:], less(pairs(b, i), 1))
 		}
 	},
 }
