@@ -17097,7 +17097,9 @@ TEXT ·vecNVFP4(SB), NOSPLIT, $0-56
 	FMOVQ 576(R11), F26
 	FMOVQ 384(R11), F25
 	FMOVQ 592(R11), F24
-	FMOVQ 608(R11), F23
+	FMOVQ 336(R11), F23
+	FMOVQ 608(R11), F22
+	FMOVQ 624(R11), F21
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17137,123 +17139,147 @@ part0:
 	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
 	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
 	WORD $0x4e211c81 // AND V1, V4, V1 of 4-byte lanes
-	WORD $0x4f345421 // SHL V1, V1, $20 of 4-byte lanes
-	WORD $0x6e37dc21 // FMUL V1, V1, V23 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
-	FMOVQ 192(R9), F4
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	FMOVS 48(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	FMOVQ 16(R3), F2
-	WORD $0x4f82e061 // SDOT V1, V3, V2[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f82e881 // SDOT V1, V4, V2[2]
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 256(R9), F4
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa2e061 // SDOT V1, V3, V2[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e881 // SDOT V1, V4, V2[3]
-	WORD $0x6f380402 // USHR V2, V0, $8 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6e3a1c44 // EOR V4, V2, V26 of 4-byte lanes
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
-	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e241c44 // AND V4, V2, V4 of 4-byte lanes
-	WORD $0x4f345484 // SHL V4, V4, $20 of 4-byte lanes
-	WORD $0x6e37dc84 // FMUL V4, V4, V23 of 4-byte lanes
+	WORD $0x6eb78424 // SUB V4, V1, V23 of 4-byte lanes
+	WORD $0x4f210484 // SSHR V4, V4, $31 of 4-byte lanes
+	WORD $0x4e371c82 // AND V2, V4, V23 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
+	WORD $0x4eb68442 // ADD V2, V2, V22 of 4-byte lanes
+	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
+	WORD $0x4ea4d444 // FSUB V4, V2, V4 of 4-byte lanes
 	FMOVS 32(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
 	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
-	FMOVQ 320(R9), F2
-	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
-	WORD $0x4e0103c1 // TBL V1, V30, V1
-	FMOVS 104(R3), F4
+	FMOVQ 192(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	FMOVS 48(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	FMOVQ 60(R3), F3
-	WORD $0x4f83e024 // SDOT V4, V1, V3[0]
+	FMOVQ 16(R3), F1
+	WORD $0x4f81e064 // SDOT V4, V3, V1[0]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4f83e844 // SDOT V4, V2, V3[2]
-	FMOVQ 384(R9), F2
-	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
-	WORD $0x4e0103c1 // TBL V1, V30, V1
-	WORD $0x4fa3e024 // SDOT V4, V1, V3[1]
+	WORD $0x4f81e844 // SDOT V4, V2, V1[2]
+	FMOVQ 256(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa1e064 // SDOT V4, V3, V1[1]
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa3e844 // SDOT V4, V2, V3[3]
-	WORD $0x6f300403 // USHR V3, V0, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6e3a1c62 // EOR V2, V3, V26 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4fa1e844 // SDOT V4, V2, V1[3]
+	WORD $0x6f380401 // USHR V1, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x6e3a1c22 // EOR V2, V1, V26 of 4-byte lanes
 	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e221c62 // AND V2, V3, V2 of 4-byte lanes
-	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
-	WORD $0x6e37dc42 // FMUL V2, V2, V23 of 4-byte lanes
-	FMOVS 92(R3), F3
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x4e221c22 // AND V2, V1, V2 of 4-byte lanes
+	WORD $0x6eb78441 // SUB V1, V2, V23 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4f345463 // SHL V3, V3, $20 of 4-byte lanes
+	WORD $0x4eb68463 // ADD V3, V3, V22 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4ea1d461 // FSUB V1, V3, V1 of 4-byte lanes
+	FMOVS 32(R3), F3
 	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
 	WORD $0x4e23d7bd // FADD V29, V29, V3 of 4-byte lanes
-	FMOVQ 448(R9), F3
+	FMOVQ 320(R9), F3
 	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
+	FMOVS 104(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	FMOVQ 60(R3), F2
+	WORD $0x4f82e081 // SDOT V1, V4, V2[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f82e861 // SDOT V1, V3, V2[2]
+	FMOVQ 384(R9), F3
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa2e081 // SDOT V1, V4, V2[1]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x6e3a1c43 // EOR V3, V2, V26 of 4-byte lanes
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e231c43 // AND V3, V2, V3 of 4-byte lanes
+	WORD $0x6eb78462 // SUB V2, V3, V23 of 4-byte lanes
+	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
+	WORD $0x4e371c44 // AND V4, V2, V23 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f345484 // SHL V4, V4, $20 of 4-byte lanes
+	WORD $0x4eb68484 // ADD V4, V4, V22 of 4-byte lanes
+	WORD $0x4e351c42 // AND V2, V2, V21 of 4-byte lanes
+	WORD $0x4ea2d482 // FSUB V2, V4, V2 of 4-byte lanes
+	FMOVS 92(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	FMOVQ 448(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
 	FMOVS 108(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	FMOVQ 76(R3), F1
-	WORD $0x4f81e082 // SDOT V2, V4, V1[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4f81e862 // SDOT V2, V3, V1[2]
-	FMOVQ 512(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	FMOVQ 76(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa1e082 // SDOT V2, V4, V1[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa1e862 // SDOT V2, V3, V1[3]
+	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
+	FMOVQ 512(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa3e022 // SDOT V2, V1, V3[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x6e3a1c01 // EOR V1, V0, V26 of 4-byte lanes
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x6e3a1c03 // EOR V3, V0, V26 of 4-byte lanes
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
 	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x4e211c01 // AND V1, V0, V1 of 4-byte lanes
-	WORD $0x4f345421 // SHL V1, V1, $20 of 4-byte lanes
-	WORD $0x6e37dc21 // FMUL V1, V1, V23 of 4-byte lanes
-	FMOVS 92(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e231c03 // AND V3, V0, V3 of 4-byte lanes
+	WORD $0x6eb78460 // SUB V0, V3, V23 of 4-byte lanes
+	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
+	WORD $0x4e371c04 // AND V4, V0, V23 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4f345484 // SHL V4, V4, $20 of 4-byte lanes
+	WORD $0x4eb68484 // ADD V4, V4, V22 of 4-byte lanes
+	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
+	WORD $0x4ea0d480 // FSUB V0, V4, V0 of 4-byte lanes
+	FMOVS 92(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e20d7bd // FADD V29, V29, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -17289,7 +17315,7 @@ TEXT ·vecQ1_0(SB), NOSPLIT, $0-56
 	MOVD $consts<>(SB), R11
 	FMOVQ 368(R11), F29
 	FMOVQ 112(R11), F28
-	FMOVQ 624(R11), F27
+	FMOVQ 640(R11), F27
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17948,7 +17974,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 640(R11), F30
+	FMOVQ 656(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18013,7 +18039,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 656(R11), F29
+	FMOVQ 672(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18086,7 +18112,7 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 640(R11), F28
+	FMOVQ 656(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 64(R11), F25
@@ -18529,7 +18555,7 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 80(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 672(R11), F28
+	FMOVQ 688(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19174,7 +19200,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 640(R11), F29
+	FMOVQ 656(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19254,7 +19280,7 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-48
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 688(R11), F26
+	FMOVQ 704(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19369,7 +19395,7 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-48
 	FMOVQ 112(R11), F29
 	FMOVQ 128(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 640(R11), F26
+	FMOVQ 656(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19488,7 +19514,7 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-48
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
 	FMOVQ 0(R11), F28
-	FMOVQ 640(R11), F27
+	FMOVQ 656(R11), F27
 	FMOVQ 32(R11), F26
 	FMOVQ 48(R11), F25
 	FMOVQ 64(R11), F24
@@ -20147,7 +20173,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 704(R11), F30
+	FMOVQ 720(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -20219,7 +20245,7 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 704(R11), F30
+	FMOVQ 720(R11), F30
 	FMOVQ 0(R11), F29
 	FMOVQ 48(R11), F28
 	FMOVQ 64(R11), F27
@@ -20611,7 +20637,7 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 688(R11), F28
+	FMOVQ 704(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -20700,7 +20726,7 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F30
-	FMOVQ 720(R11), F29
+	FMOVQ 736(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21007,11 +21033,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 736(R11), F30
+	FMOVQ 752(R11), F30
 	FMOVQ 64(R11), F29
-	FMOVQ 752(R11), F28
-	FMOVQ 768(R11), F27
-	FMOVQ 720(R11), F26
+	FMOVQ 768(R11), F28
+	FMOVQ 784(R11), F27
+	FMOVQ 736(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21229,7 +21255,7 @@ TEXT ·unpackQ2_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 224(R11), F29
-	FMOVQ 640(R11), F28
+	FMOVQ 656(R11), F28
 	FMOVQ 64(R11), F27
 loop:
 	MOVD R0, R9
@@ -21702,7 +21728,7 @@ TEXT ·unpackQ3_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F30
 	FMOVQ 256(R11), F29
-	FMOVQ 784(R11), F28
+	FMOVQ 800(R11), F28
 	FMOVQ 64(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 192(R11), F25
@@ -28566,7 +28592,7 @@ TEXT ·unpackIQ3_S(SB), NOSPLIT, $0-48
 	FMOVQ 112(R11), F27
 	FMOVQ 304(R11), F26
 	FMOVQ 128(R11), F25
-	FMOVQ 688(R11), F24
+	FMOVQ 704(R11), F24
 	FMOVQ 368(R11), F23
 	FMOVQ 384(R11), F22
 	MOVD points+40(FP), R14
@@ -30380,7 +30406,7 @@ TEXT ·unpackIQ1_S(SB), NOSPLIT, $0-48
 	FMOVQ 304(R11), F29
 	FMOVQ 480(R11), F28
 	FMOVQ 288(R11), F27
-	FMOVQ 688(R11), F26
+	FMOVQ 704(R11), F26
 	FMOVQ 496(R11), F25
 	FMOVQ 384(R11), F24
 	MOVD points+40(FP), R14
@@ -31357,7 +31383,7 @@ TEXT ·unpackIQ1_M(SB), NOSPLIT, $0-48
 	FMOVQ 480(R11), F25
 	FMOVQ 288(R11), F24
 	FMOVQ 304(R11), F23
-	FMOVQ 688(R11), F22
+	FMOVQ 704(R11), F22
 	FMOVQ 496(R11), F21
 	FMOVQ 384(R11), F20
 	MOVD points+40(FP), R14
@@ -32540,7 +32566,7 @@ TEXT ·unpackTQ1_0(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 544(R11), F30
 	FMOVQ 560(R11), F29
-	FMOVQ 720(R11), F28
+	FMOVQ 736(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33386,12 +33412,14 @@ TEXT ·unpackNVFP4(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 688(R11), F28
+	FMOVQ 704(R11), F28
 	FMOVQ 288(R11), F27
 	FMOVQ 576(R11), F26
 	FMOVQ 384(R11), F25
 	FMOVQ 592(R11), F24
-	FMOVQ 608(R11), F23
+	FMOVQ 336(R11), F23
+	FMOVQ 608(R11), F22
+	FMOVQ 624(R11), F21
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33427,40 +33455,52 @@ part:
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
 	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
 	WORD $0x4e221c22 // AND V2, V1, V2 of 4-byte lanes
-	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
-	WORD $0x6e37dc42 // FMUL V2, V2, V23 of 4-byte lanes
-	FMOVQ F2, 0(R4)
-	FMOVQ 192(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x6eb78441 // SUB V1, V2, V23 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4f345463 // SHL V3, V3, $20 of 4-byte lanes
+	WORD $0x4eb68463 // ADD V3, V3, V22 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4ea1d461 // FSUB V1, V3, V1 of 4-byte lanes
+	FMOVQ F1, 0(R4)
+	FMOVQ 192(R9), F1
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 256(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 256(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 384(R3)
+	FMOVQ F1, 384(R3)
+	FMOVQ 256(R9), F1
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
 	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ 256(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 320(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 320(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 448(R3)
-	WORD $0x6f380402 // USHR V2, V0, $8 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6e3a1c41 // EOR V1, V2, V26 of 4-byte lanes
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e211c41 // AND V1, V2, V1 of 4-byte lanes
-	WORD $0x4f345421 // SHL V1, V1, $20 of 4-byte lanes
-	WORD $0x6e37dc21 // FMUL V1, V1, V23 of 4-byte lanes
+	FMOVQ F1, 448(R3)
+	WORD $0x6f380401 // USHR V1, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x6e3a1c23 // EOR V3, V1, V26 of 4-byte lanes
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x4e231c23 // AND V3, V1, V3 of 4-byte lanes
+	WORD $0x6eb78461 // SUB V1, V3, V23 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x4e371c22 // AND V2, V1, V23 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
+	WORD $0x4eb68442 // ADD V2, V2, V22 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4ea1d441 // FSUB V1, V2, V1 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ 320(R9), F1
 	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
@@ -33482,48 +33522,60 @@ part:
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 704(R3)
-	PRFM 2176(R12), PLDL1KEEP
 	WORD $0x6f300401 // USHR V1, V0, $16 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x6e3a1c22 // EOR V2, V1, V26 of 4-byte lanes
 	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
 	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
 	WORD $0x4e221c22 // AND V2, V1, V2 of 4-byte lanes
-	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
-	WORD $0x6e37dc42 // FMUL V2, V2, V23 of 4-byte lanes
-	FMOVQ F2, 128(R4)
-	FMOVQ 448(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x6eb78441 // SUB V1, V2, V23 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4f345463 // SHL V3, V3, $20 of 4-byte lanes
+	WORD $0x4eb68463 // ADD V3, V3, V22 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4ea1d461 // FSUB V1, V3, V1 of 4-byte lanes
+	FMOVQ F1, 128(R4)
+	FMOVQ 448(R9), F1
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 768(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 768(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 896(R3)
-	FMOVQ 512(R9), F2
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	FMOVQ F1, 896(R3)
+	FMOVQ 512(R9), F1
+	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 832(R3)
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 832(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 960(R3)
+	FMOVQ F1, 960(R3)
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x6e3a1c02 // EOR V2, V0, V26 of 4-byte lanes
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x6e3a1c01 // EOR V1, V0, V26 of 4-byte lanes
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
 	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x4e221c02 // AND V2, V0, V2 of 4-byte lanes
-	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
-	WORD $0x6e37dc42 // FMUL V2, V2, V23 of 4-byte lanes
-	FMOVQ F2, 192(R4)
+	WORD $0x4e211c01 // AND V1, V0, V1 of 4-byte lanes
+	WORD $0x6eb78420 // SUB V0, V1, V23 of 4-byte lanes
+	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
+	WORD $0x4e371c03 // AND V3, V0, V23 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4f345463 // SHL V3, V3, $20 of 4-byte lanes
+	WORD $0x4eb68463 // ADD V3, V3, V22 of 4-byte lanes
+	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
+	WORD $0x4ea0d460 // FSUB V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 192(R4)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -33553,8 +33605,8 @@ TEXT ·unpackQ1_0(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 368(R11), F30
 	FMOVQ 112(R11), F29
-	FMOVQ 624(R11), F28
-	FMOVQ 720(R11), F27
+	FMOVQ 640(R11), F28
+	FMOVQ 736(R11), F27
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33792,7 +33844,7 @@ TEXT ·unpackQ8_1(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 640(R11), F30
+	FMOVQ 656(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33857,7 +33909,7 @@ TEXT ·unpackQ8_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 640(R11), F30
+	FMOVQ 656(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -37645,50 +37697,54 @@ DATA consts<>+592(SB)/4, $0x0000007f
 DATA consts<>+596(SB)/4, $0x0000007f
 DATA consts<>+600(SB)/4, $0x0000007f
 DATA consts<>+604(SB)/4, $0x0000007f
-DATA consts<>+608(SB)/4, $0x7b000000
-DATA consts<>+612(SB)/4, $0x7b000000
-DATA consts<>+616(SB)/4, $0x7b000000
-DATA consts<>+620(SB)/4, $0x7b000000
-DATA consts<>+624(SB)/4, $0x02020202
-DATA consts<>+628(SB)/4, $0x02020202
-DATA consts<>+632(SB)/4, $0x02020202
-DATA consts<>+636(SB)/4, $0x02020202
-DATA consts<>+640(SB)/4, $0x80808080
-DATA consts<>+644(SB)/4, $0x80808080
-DATA consts<>+648(SB)/4, $0x80808080
-DATA consts<>+652(SB)/4, $0x80808080
-DATA consts<>+656(SB)/4, $0x78787878
-DATA consts<>+660(SB)/4, $0x78787878
-DATA consts<>+664(SB)/4, $0x78787878
-DATA consts<>+668(SB)/4, $0x78787878
-DATA consts<>+672(SB)/4, $0x60606060
-DATA consts<>+676(SB)/4, $0x60606060
-DATA consts<>+680(SB)/4, $0x60606060
-DATA consts<>+684(SB)/4, $0x60606060
-DATA consts<>+688(SB)/4, $0x70707070
-DATA consts<>+692(SB)/4, $0x70707070
-DATA consts<>+696(SB)/4, $0x70707070
-DATA consts<>+700(SB)/4, $0x70707070
-DATA consts<>+704(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+712(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+720(SB)/4, $0x7f7f7f7f
-DATA consts<>+724(SB)/4, $0x7f7f7f7f
-DATA consts<>+728(SB)/4, $0x7f7f7f7f
-DATA consts<>+732(SB)/4, $0x7f7f7f7f
-DATA consts<>+736(SB)/4, $0x000f0000
-DATA consts<>+740(SB)/4, $0x000f0000
-DATA consts<>+744(SB)/4, $0x000f0000
-DATA consts<>+748(SB)/4, $0x000f0000
-DATA consts<>+752(SB)/4, $0x03000300
-DATA consts<>+756(SB)/4, $0x03000300
-DATA consts<>+760(SB)/4, $0x03000300
-DATA consts<>+764(SB)/4, $0x03000300
-DATA consts<>+768(SB)/4, $0x00030003
-DATA consts<>+772(SB)/4, $0x00030003
-DATA consts<>+776(SB)/4, $0x00030003
-DATA consts<>+780(SB)/4, $0x00030003
-DATA consts<>+784(SB)/4, $0x7c7c7c7c
-DATA consts<>+788(SB)/4, $0x7c7c7c7c
-DATA consts<>+792(SB)/4, $0x7c7c7c7c
-DATA consts<>+796(SB)/4, $0x7c7c7c7c
-GLOBL consts<>(SB), RODATA|NOPTR, $800
+DATA consts<>+608(SB)/4, $0x3b800000
+DATA consts<>+612(SB)/4, $0x3b800000
+DATA consts<>+616(SB)/4, $0x3b800000
+DATA consts<>+620(SB)/4, $0x3b800000
+DATA consts<>+624(SB)/4, $0x3c000000
+DATA consts<>+628(SB)/4, $0x3c000000
+DATA consts<>+632(SB)/4, $0x3c000000
+DATA consts<>+636(SB)/4, $0x3c000000
+DATA consts<>+640(SB)/4, $0x02020202
+DATA consts<>+644(SB)/4, $0x02020202
+DATA consts<>+648(SB)/4, $0x02020202
+DATA consts<>+652(SB)/4, $0x02020202
+DATA consts<>+656(SB)/4, $0x80808080
+DATA consts<>+660(SB)/4, $0x80808080
+DATA consts<>+664(SB)/4, $0x80808080
+DATA consts<>+668(SB)/4, $0x80808080
+DATA consts<>+672(SB)/4, $0x78787878
+DATA consts<>+676(SB)/4, $0x78787878
+DATA consts<>+680(SB)/4, $0x78787878
+DATA consts<>+684(SB)/4, $0x78787878
+DATA consts<>+688(SB)/4, $0x60606060
+DATA consts<>+692(SB)/4, $0x60606060
+DATA consts<>+696(SB)/4, $0x60606060
+DATA consts<>+700(SB)/4, $0x60606060
+DATA consts<>+704(SB)/4, $0x70707070
+DATA consts<>+708(SB)/4, $0x70707070
+DATA consts<>+712(SB)/4, $0x70707070
+DATA consts<>+716(SB)/4, $0x70707070
+DATA consts<>+720(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+728(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+736(SB)/4, $0x7f7f7f7f
+DATA consts<>+740(SB)/4, $0x7f7f7f7f
+DATA consts<>+744(SB)/4, $0x7f7f7f7f
+DATA consts<>+748(SB)/4, $0x7f7f7f7f
+DATA consts<>+752(SB)/4, $0x000f0000
+DATA consts<>+756(SB)/4, $0x000f0000
+DATA consts<>+760(SB)/4, $0x000f0000
+DATA consts<>+764(SB)/4, $0x000f0000
+DATA consts<>+768(SB)/4, $0x03000300
+DATA consts<>+772(SB)/4, $0x03000300
+DATA consts<>+776(SB)/4, $0x03000300
+DATA consts<>+780(SB)/4, $0x03000300
+DATA consts<>+784(SB)/4, $0x00030003
+DATA consts<>+788(SB)/4, $0x00030003
+DATA consts<>+792(SB)/4, $0x00030003
+DATA consts<>+796(SB)/4, $0x00030003
+DATA consts<>+800(SB)/4, $0x7c7c7c7c
+DATA consts<>+804(SB)/4, $0x7c7c7c7c
+DATA consts<>+808(SB)/4, $0x7c7c7c7c
+DATA consts<>+812(SB)/4, $0x7c7c7c7c
+GLOBL consts<>(SB), RODATA|NOPTR, $816

@@ -58,12 +58,18 @@ func (b *panelBody) nvfp4(int) {
 			b.group(4*g+w, b.lookup(table, v))
 			b.group(4*g+2+w, b.lookup(table, b.shr(v, 4)))
 		}
-		// exponent and mantissa in the place of a float32's, 0x7f without a bit
-		s := b.byteOf(scales, g)
-		none7f := b.isub(b.shr(b.iadd(b.xor(s, b.bits(0x80)), b.bits(1)), 8), b.bits(1))
-		s = b.and(b.and(s, b.bits(0x7F)), none7f)
-		b.finish(g, b.times(b.shl(s, 20), b.c(0x1p119)), none)
+		b.finish(g, b.e4m3(b.byteOf(scales, g)), none)
 	}
+}
+
+// e4m3 is half of the value of a byte: exponent and mantissa in the places of a float32's, but for 0x7f, which is 0. If
+// the exponent is 0, it is made 1, and what that adds is taken off: subnormal numbers would be slow.
+func (b *panelBody) e4m3(s val) val {
+	not7f := b.isub(b.shr(b.iadd(b.xor(s, b.bits(0x80)), b.bits(1)), 8), b.bits(1))
+	s = b.and(b.and(s, b.bits(0x7F)), not7f)
+	small := b.sar(b.isub(s, b.bits(8)), 31)
+	s = b.iadd(b.shl(b.andOr(small, b.bits(8), s), 20), b.bits(119<<23))
+	return b.minus(s, b.and(small, b.c(0x1p-7)))
 }
 
 func (b *panelBody) q8_1(int) {
