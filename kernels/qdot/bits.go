@@ -63,6 +63,8 @@ func fromTable(q []int8, b []byte, table *[16]int8) {
 	}
 }
 
-// pairs is eight integers of 2 bits, 8i to 8i+7 of 256 that are stored in 64 bytes: of 32 bytes, byte j has those of the
+// pairs is eight integers of 2 bits, 8i to 8i+7 of 256 that are stored in 64 bytes: of 32, byte j has those of the
 // weights j, 32+j, 64+j and 96+j, the first lowest.
-func pairs(b []byte, i int) uint64 { return eight(b[i/16*32+i%4*8:]) >> (i % 16 / 4 * 2) & (3 * ones) }
+func pairs(b []byte, i int) uint64 {
+	return eight(b[i/16*32+i%4*8:]) >> (i % 16 / 4 * 2) & (3 * ones)
+}

@@ -76,7 +76,8 @@ func (w *panelWriter) insAMD64(i int) {
 	case "upper":
 		x := arg(0)
 		w.release(i)
-		w.p("%s $1, %s, %s", map[*tier]string{avx512: "VEXTRACTI64X4", avx2: "VEXTRACTI128"}[w.t], x, w.half(w.grant(i)))
+		name := map[*tier]string{avx512: "VEXTRACTI64X4", avx2: "VEXTRACTI128"}[w.t]
+		w.p("%s $1, %s, %s", name, x, w.half(w.grant(i)))
 	case "permuteQuads":
 		if w.t == avx512 {
 			emit("VPERMQ %s, %s", arg(0), arg(1))
