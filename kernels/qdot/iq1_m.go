@@ -10,7 +10,7 @@ import (
 // and one that moves them down; four words of 16 bits with four scales of 3 bits, of 16 weights each, which count
 // twice and one more, and above them 4 bits of an f16 factor, the lowest first.
 var iq1_m = Format{
-	Name: "iq1_m", Block: 256, Bytes: 56, each: 16, grid: &IQ1,
+	Name: "iq1_m", Block: 256, Bytes: 56, each: 16, grid: &IQ1, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		factor := uint16(0)
 		for i := range 4 {

@@ -6,7 +6,7 @@ import "encoding/binary"
 // 32 weights: 3 upper bits of each of four points, a scale of 3 bits, which counts twice and one more, and a bit that
 // moves the weights down, otherwise they are moved up. The integers are eight times -1, 0 or 1, moved by one.
 var iq1_s = Format{
-	Name: "iq1_s", Block: 256, Bytes: 50, odd: 2, each: 32, grid: &IQ1,
+	Name: "iq1_s", Block: 256, Bytes: 50, odd: 2, each: 32, grid: &IQ1, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, points := f16(b)/8, IQ1.table()
 		for k := range 32 {

@@ -6,7 +6,7 @@ import "encoding/binary"
 // an eighth making the number of negative ones even; 8 bytes with the scales of 16 weights each, the first low, which
 // count twice and one more.
 var iq2_xs = Format{
-	Name: "iq2_xs", Block: 256, Bytes: 74, odd: 2, each: 16, wide: true, grid: &IQ2XS,
+	Name: "iq2_xs", Block: 256, Bytes: 74, odd: 2, each: 16, wide: true, grid: &IQ2XS, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		crumbledScales(s, f16(b)/8, b[66:])
 		points := IQ2XS.table()

@@ -6,7 +6,7 @@ import "encoding/binary"
 // magnitudes, and a word with four times 7 signs, the lowest first, and a scale in its upper 4 bits, which counts twice
 // and one more. An eighth sign makes the number of negative ones even.
 var iq2_xxs = Format{
-	Name: "iq2_xxs", Block: 256, Bytes: 66, odd: 2, each: 32, wide: true, grid: &IQ2XXS,
+	Name: "iq2_xxs", Block: 256, Bytes: 66, odd: 2, each: 32, wide: true, grid: &IQ2XXS, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, points := f16(b)/8, IQ2XXS.table()
 		for g := range s[:8] {

@@ -4,7 +4,7 @@ package qdot
 // bit of eight points; 32 bytes of signs; 4 bytes with the scales of 32 weights each, the first low, which count twice
 // and one more.
 var iq3_s = Format{
-	Name: "iq3_s", Block: 256, Bytes: 110, odd: 2, each: 32, grid: &IQ3S,
+	Name: "iq3_s", Block: 256, Bytes: 110, odd: 2, each: 32, grid: &IQ3S, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, points := f16(b), IQ3S.table()
 		for g := range s[:8] {

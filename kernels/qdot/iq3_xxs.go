@@ -5,7 +5,7 @@ import "encoding/binary"
 // iq3_xxs: an f16 factor; 64 bytes that are points of a Grid of four magnitudes; eight words of signs and a scale for
 // 32 weights as in iq2_xxs.
 var iq3_xxs = Format{
-	Name: "iq3_xxs", Block: 256, Bytes: 98, odd: 2, each: 32, wide: true, grid: &IQ3XXS,
+	Name: "iq3_xxs", Block: 256, Bytes: 98, odd: 2, each: 32, wide: true, grid: &IQ3XXS, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, points := f16(b)/4, IQ3XXS.table()
 		for g := range s[:8] {

@@ -45,6 +45,7 @@ type Format struct {
 	wide       bool // tells whether the integers may be other than -32 to 31
 
 	grid *Grid // whose points stand for weights; nil for none
+	slow bool  // tells whether integers are multiplied by several rows in the time that they take to be found
 
 	// expand sets q to the integers of block b, -128 to 127, and s and m to their scales and offsets.
 	expand func(q []int8, s, m []float32, b []byte)
@@ -62,6 +63,14 @@ func ByName(name string) *Format {
 		}
 	}
 	return nil
+}
+
+// Few is up to how many rows of activations Vec, row by row, is faster than Unpack and Tile.
+func (f *Format) Few() int {
+	if f.slow {
+		return 1
+	}
+	return 2
 }
 
 // Expand sets q to the Block integers of block b, s to their scales, of which each belongs to so many integers, and m

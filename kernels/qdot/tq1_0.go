@@ -4,7 +4,7 @@ package qdot
 // on; 4 bytes of four, 240+j, 244+j, 248+j and 252+j; the f16 scale. A byte multiplied by 3 again and again carries
 // the weights out at its top, with 1 added.
 var tq1_0 = Format{
-	Name: "tq1_0", Block: 256, Bytes: 54, odd: 2, oddAt: 52, each: 32,
+	Name: "tq1_0", Block: 256, Bytes: 54, odd: 2, oddAt: 52, each: 32, slow: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		for i := range s[:8] {
 			s[i] = f16(b[52:])
