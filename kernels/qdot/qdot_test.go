@@ -41,8 +41,15 @@ func randomRows(r *rand.Rand, f *Format, n, k int) []byte {
 			if f.offset {
 				scales = []int{0, 2}
 			}
-			if f.Name == "q2_k" {
+			switch f.Name {
+			case "q2_k":
 				scales = []int{80, 82}
+			case "q8_k": // a float32, by its upper half
+				binary.LittleEndian.PutUint16(b[at+2:], uint16(0x3C00+r.IntN(0x200))|uint16(r.IntN(2))<<15)
+				continue
+			case "iq1_m": // the upper four bits of an f16
+				b[at+55] = b[at+55]&15 | byte(2+r.IntN(2)+r.IntN(2)*8)<<4
+				continue
 			}
 		}
 		if f.odd == 1 { // an exponent, anything is a number
