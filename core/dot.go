@@ -19,9 +19,8 @@ import (
 // rounding (fused multiply-add); f16 and bf16 compute in f32. A row of a batch has the bits of that row
 // alone.
 //
-// The blocks of a quantized w lie along its last axes, and those must be the ones contracted. For most formats x is
-// rounded to 8 bits, 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per
-// cent; for the others (q2_k, q3_k, iq1, iq2, iq3, tq1_0, q1_0, nvfp4, q8_1, q8_k) w is decoded on the way.
+// The blocks of a quantized w lie along its last axes, and those must be the ones contracted. x is rounded to 8 bits,
+// 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per cent.
 //
 // Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
 //

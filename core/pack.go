@@ -22,7 +22,7 @@ const PanelRows = qdot.Rows
 // Pack is the weight x in panels, so that dot, dots and linear read it at the speed of memory: x is quantized, f16 or
 // bf16. row is the number of elements that are contracted, those along the last axes. The result is shared, like any
 // weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself
-// if x has a format whose products are not computed in integers.
+// if x has no elements or lies in panels already.
 //
 // A product of f32 numbers with a weight of 16 bits in panels is that with the weight as f32; without panels the dtypes
 // would have to agree.
@@ -34,7 +34,7 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	if f == nil {
 		panic(&Error{Op: "pack", Msg: fmt.Sprintf("x is %s, want quantized numbers, f16 or bf16", x.Shape())})
 	}
-	if x.panels > 0 || x.Len() == 0 || f.Block > 1 && f.Integers == nil {
+	if x.panels > 0 || x.Len() == 0 {
 		return x
 	}
 	if row <= 0 || row%f.Block != 0 || x.Len()%row != 0 || !x.dense() {

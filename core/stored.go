@@ -99,10 +99,6 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 // vecWork is how many multiplications of one row a worker does at once at least.
 const vecWork = 1 << 18
 
-// fewActivations is up to how many rows are multiplied one by one: weights of few bits are expanded once for all rows
-// only where there are more.
-const fewActivations = 2
-
 // streams is how many panels from distant places are read at the same time.
 const streams = 4
 
@@ -110,7 +106,7 @@ const streams = 4
 func (p *blockProduct) integers() {
 	batches := len(p.y) / (p.m * p.n)
 	panels := ceilDiv(p.n, qdot.Rows)
-	if p.m > fewActivations {
+	if p.m > p.q.Few() {
 		pairs := ceilDiv(panels, 2)
 		p.c.Split(batches*pairs, max(1, tileWork/max(1, p.m*p.k*2*qdot.Rows)), func(lo, hi int) {
 			form := takeForm(min(p.k, formDepth(p.f)))

@@ -1,68 +1,52 @@
 package quant
 
 import (
-	"encoding/base64"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
-// grid is a set of points, each dim levels in 0 … base-1. Groups of weights are stored as the number of the point
-// that is nearest to them; points are numbered in the order of their combinations, whose last level counts most.
+// grid is where encoders look for the point that is nearest to a group of weights.
 type grid struct {
-	base, dim int
-	rings     int    // how many different distances the neighbours of a combination have
-	bitmap    string // which combinations are points; grids.go
+	*qdot.Grid
+	rings int // how many different distances the neighbours of a combination have
 
 	once   sync.Once
-	points []point
 	places []int16 // combination → number of the point, -1 for none
 	near   []atomic.Pointer[[]uint16]
 }
 
-// point is the levels of a point; the first dim of them.
-type point [8]uint8
+var (
+	iq2xxsGrid = grid{Grid: &qdot.IQ2XXS, rings: 2}
+	iq2xsGrid  = grid{Grid: &qdot.IQ2XS, rings: 2}
+	iq2sGrid   = grid{Grid: &qdot.IQ2S, rings: 1}
+	iq1Grid    = grid{Grid: &qdot.IQ1, rings: 3}
+	iq3xxsGrid = grid{Grid: &qdot.IQ3XXS, rings: 2}
+	iq3sGrid   = grid{Grid: &qdot.IQ3S, rings: 3}
+)
 
-// load fills the grid in from its bitmap.
+// load fills in the places.
 func (g *grid) load() {
-	bitmap, err := base64.StdEncoding.DecodeString(g.bitmap)
-	if err != nil {
-		panic("quant: a grid is not base64: " + err.Error()) // a constant of this program
-	}
 	n := 1
-	for range g.dim {
-		n *= g.base
+	for range g.Dim {
+		n *= g.Base
 	}
 	g.places = make([]int16, n)
-	g.near = make([]atomic.Pointer[[]uint16], n)
-	for c := range n {
+	for c := range g.places {
 		g.places[c] = -1
-		if bitmap[c/8]>>(c%8)&1 == 1 {
-			g.places[c] = int16(len(g.points))
-			g.points = append(g.points, g.levels(c))
-		}
 	}
-}
-
-// all returns the points of the grid.
-func (g *grid) all() []point {
-	g.once.Do(g.load)
-	return g.points
-}
-
-// levels returns the levels of combination c.
-func (g *grid) levels(c int) (p point) {
-	for i := range g.dim {
-		p[i] = uint8(c % g.base)
-		c /= g.base
+	for i, p := range g.Points() {
+		g.places[g.combination(p[:])] = int16(i)
 	}
-	return p
+	g.near = make([]atomic.Pointer[[]uint16], n)
 }
 
 // combination returns the number of the combination q.
 func (g *grid) combination(q []uint8) (c int) {
-	for i := g.dim - 1; i >= 0; i-- {
-		c = c*g.base + int(q[i])
+	for i := g.Dim - 1; i >= 0; i-- {
+		c = c*g.Base + int(q[i])
 	}
 	return c
 }
@@ -79,12 +63,12 @@ func (g *grid) neighbours(c int) []uint16 {
 	if list := g.near[c].Load(); list != nil {
 		return *list
 	}
-	from := g.levels(c)
+	from := g.Levels(c)
 	// A level is at most 7 from another: the square of a distance is at most 4 · 49 or 8 · 4.
 	var rings [4*49 + 1][]uint16
-	for i, p := range g.points {
+	for i, p := range g.Points() {
 		d := 0
-		for k := range g.dim {
+		for k := range g.Dim {
 			e := int(p[k]) - int(from[k])
 			d += e * e
 		}
@@ -109,11 +93,11 @@ func (g *grid) snap(q []uint8, values, x, w []float32, scale float32) (place int
 	if place := g.place(q); place >= 0 {
 		return place, true
 	}
-	near := g.neighbours(g.combination(q))
+	near, points := g.neighbours(g.combination(q)), g.Points()
 	best, at := float32(maxFloat), near[0]
 	for _, n := range near {
-		p, e := &g.points[n], float32(0)
-		for i := range g.dim {
+		p, e := &points[n], float32(0)
+		for i := range g.Dim {
 			d := float32(scale*values[p[i]]) - x[i]
 			e += float32(float32(w[i]*d) * d)
 		}
@@ -121,7 +105,7 @@ func (g *grid) snap(q []uint8, values, x, w []float32, scale float32) (place int
 			best, at = e, n
 		}
 	}
-	copy(q[:g.dim], g.points[at][:])
+	copy(q[:g.Dim], points[at][:])
 	return int(at), false
 }
 

@@ -26,7 +26,7 @@ const (
 	always              // all cells are
 )
 
-// run chooses points and signs for x: the number of a point for every grid.dim weights in places, a byte of signs
+// run chooses points and signs for x: the number of a point for every grid.Dim weights in places, a byte of signs
 // for every eight in signs. It returns the scale, 0 for a group of zeros, which has point 0 and no signs.
 func (f *gridFit) run(x, w []float32, places []int, signs []uint8) (scale float32) {
 	clear(places)
@@ -57,7 +57,7 @@ func (f *gridFit) run(x, w []float32, places []int, signs []uint8) (scale float3
 			signs[i] ^= 0xff
 		}
 	}
-	dim := f.grid.dim
+	dim := f.grid.Dim
 	for k := range places {
 		places[k] = f.grid.place(c.q[dim*k:])
 	}
@@ -93,7 +93,7 @@ func (f *gridFit) split(x, w, y []float32, signs []uint8) {
 	}
 }
 
-// cells is a group at work: its weights in cells of grid.dim.
+// cells is a group at work: its weights in cells of grid.Dim.
 type cells struct {
 	*gridFit
 	x, w, root []float32 // magnitudes, weights of errors and their roots
@@ -103,12 +103,12 @@ type cells struct {
 
 // search tries scales around the one that puts top on the highest level, and returns the best.
 func (c *cells) search(top float32) float32 {
-	high := 2*c.grid.base - 1
+	high := 2*c.grid.Base - 1
 	scale := top / float32(high)
 	if c.first {
 		var q [32]uint8
-		fit := fitPositive(c.grid.base+1, c.x, c.w, q[:len(c.x)])
-		scale, top = fit, fit*float32(c.grid.base)
+		fit := fitPositive(c.grid.Base+1, c.x, c.w, q[:len(c.x)])
+		scale, top = fit, fit*float32(c.grid.Base)
 		if top <= 0 {
 			return 0
 		}
@@ -121,7 +121,7 @@ func (c *cells) search(top float32) float32 {
 		inv := (float32(high) + float32(float32(step)*c.step)) / top
 		var try cells
 		try.gridFit, try.x, try.w, try.root = c.gridFit, c.x, c.w, c.root
-		for k := 0; k < len(c.x)/c.grid.dim; k++ {
+		for k := 0; k < len(c.x)/c.grid.Dim; k++ {
 			try.off[k] = !try.round(k, inv, 1/inv)
 		}
 		if lx, ll := try.moments(); ll > 0 && lx*lx > best*ll {
@@ -135,7 +135,7 @@ func (c *cells) search(top float32) float32 {
 
 // settle rounds anew what it must with the scale found, and returns the scale that fits the result best.
 func (c *cells) settle(scale float32) float32 {
-	count := len(c.x) / c.grid.dim
+	count := len(c.x) / c.grid.Dim
 	any := c.redo == always
 	for _, off := range c.off[:count] {
 		any = any || off
@@ -156,9 +156,9 @@ func (c *cells) settle(scale float32) float32 {
 
 // round chooses the levels of cell k at a scale, and tells whether they were on the grid at once.
 func (c *cells) round(k int, inv, scale float32) bool {
-	lo, hi := k*c.grid.dim, (k+1)*c.grid.dim
+	lo, hi := k*c.grid.Dim, (k+1)*c.grid.Dim
 	for i := lo; i < hi; i++ {
-		c.q[i] = uint8(clamp(nearest(0.5*(float32(inv*c.x[i])-1)), 0, c.grid.base-1))
+		c.q[i] = uint8(clamp(nearest(0.5*(float32(inv*c.x[i])-1)), 0, c.grid.Base-1))
 	}
 	_, was := c.grid.snap(c.q[lo:hi], odd, c.x[lo:hi], c.root[lo:hi], scale)
 	return was
@@ -186,24 +186,4 @@ func gridScales(scales []float32, q []uint8, parts float32, most int) float32 {
 		q[i] = uint8(clamp(nearest(0.5*(float32(inv*s)-1)), 0, most))
 	}
 	return d
-}
-
-// withSigns sets y to scale · values[level], negative where a bit of signs is set.
-func withSigns(y []float32, scale float32, values []float32, p *point, signs uint8) {
-	for i := range y {
-		v := scale * values[p[i]]
-		if signs>>i&1 == 1 {
-			v = -v
-		}
-		y[i] = v
-	}
-}
-
-// evenSigns adds to seven signs the eighth that makes their number even.
-func evenSigns(s uint8) uint8 {
-	s &= 127
-	odd := s ^ s>>4
-	odd ^= odd >> 2
-	odd ^= odd >> 1
-	return s | odd&1<<7
 }

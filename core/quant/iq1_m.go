@@ -12,20 +12,7 @@ import (
 //	32 bytes: the low bits of the points; 16 bytes: 2 × 3 upper bits and one bit that is set for -⅛;
 //	4 × u16: 4 × s and, in the upper 4 bits, a nibble of d, an f16, the lowest first
 var iq1_m = Format{
-	Name: "iq1_m", ID: 29, Block: 256, Bytes: 56,
-	decode: func(y []float32, b []byte) {
-		d, points := dtype.F16ToF32(scattered(b)), iq1Grid.all()
-		for k := range 32 {
-			s := binary.LittleEndian.Uint16(b[48+k/8*2:]) >> (k / 2 % 4 * 3) & 7
-			scale := d * float32(2*s+1)
-			high := b[32+k/2] >> (k % 2 * 4)
-			p := &points[int(b[k])|int(high&7)<<8]
-			values := moved[high>>3&1]
-			for i := range 8 {
-				y[8*k+i] = scale * values[p[i]]
-			}
-		}
-	},
+	Name: "iq1_m", ID: 29,
 	encode: encodeIQ1M,
 	sound:  func(b []byte) bool { return scattered(b)&0x7c00 != 0x7c00 },
 }
@@ -58,7 +45,7 @@ func encodeIQ1M(b []byte, x, w []float32, _ float32) {
 	if d == 0 {
 		return
 	}
-	points := iq1Grid.all()
+	points := iq1Grid.Points()
 	vx, vv := float32(0), float32(0)
 	for g, l := range s {
 		at := b[48+g/4*2:]

@@ -7,19 +7,7 @@ import "encoding/binary"
 //
 //	f16 d; 32 bytes: the low bits of the points; 8 × u16: 4 × 3 upper bits, s, and one bit that is set for -⅛
 var iq1_s = Format{
-	Name: "iq1_s", ID: 19, Block: 256, Bytes: 50, Importance: true, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq1Grid.all()
-		for k := range 32 {
-			bits := binary.LittleEndian.Uint16(b[34+k/4*2:])
-			scale := d * float32(2*(bits>>12&7)+1)
-			p := &points[int(b[2+k])|int(bits>>(k%4*3)&7)<<8]
-			values := moved[bits>>15]
-			for i := range 8 {
-				y[8*k+i] = scale * values[p[i]]
-			}
-		}
-	},
+	Name: "iq1_s", ID: 19, Importance: true, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := 2 * squares(x) / 256

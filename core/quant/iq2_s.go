@@ -7,15 +7,7 @@ package quant
 //
 // A weight is ±m · d · (½ + s)/4.
 var iq2_s = Format{
-	Name: "iq2_s", ID: 22, Block: 256, Bytes: 82, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq2sGrid.all()
-		for k := range 32 {
-			place := int(b[2+k]) | int(b[66+k/4]>>(k%4*2)&3)<<8
-			scale := d * (0.5 + float32(b[74+k/4]>>(k/2%2*4)&15)) * 0.25
-			withSigns(y[8*k:8*k+8], scale, iq2Values, &points[place], b[34+k])
-		}
-	},
+	Name: "iq2_s", ID: 22, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := 2 * squares(x) / 256

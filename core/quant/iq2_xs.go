@@ -8,15 +8,7 @@ import "encoding/binary"
 //
 // A weight is ±m · d · (½ + s)/4. The eighth sign makes the number of negative ones even.
 var iq2_xs = Format{
-	Name: "iq2_xs", ID: 17, Block: 256, Bytes: 74, Importance: true, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq2xsGrid.all()
-		for k := range 32 {
-			bits := binary.LittleEndian.Uint16(b[2+2*k:])
-			scale := d * (0.5 + float32(b[66+k/4]>>(k/2%2*4)&15)) * 0.25
-			withSigns(y[8*k:8*k+8], scale, iq2Values, &points[bits&511], evenSigns(uint8(bits>>9)))
-		}
-	},
+	Name: "iq2_xs", ID: 17, Importance: true, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := squares(x) / 256

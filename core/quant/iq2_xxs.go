@@ -8,19 +8,7 @@ import "encoding/binary"
 //
 // A weight is ±m · d · (½ + s)/4. The eighth sign makes the number of negative ones even.
 var iq2_xxs = Format{
-	Name: "iq2_xxs", ID: 16, Block: 256, Bytes: 66, Importance: true, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq2xxsGrid.all()
-		for g := range 8 {
-			at := b[2+8*g:]
-			bits := binary.LittleEndian.Uint32(at[4:])
-			scale := d * (0.5 + float32(bits>>28)) * 0.25
-			for k := range 4 {
-				y := y[32*g+8*k : 32*g+8*k+8]
-				withSigns(y, scale, iq2Values, &points[at[k]], evenSigns(uint8(bits>>(7*k)&127)))
-			}
-		}
-	},
+	Name: "iq2_xxs", ID: 16, Importance: true, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := squares(x) / 256
@@ -50,8 +38,5 @@ var iq2_xxs = Format{
 		}
 	},
 }
-
-// iq2Values is what the levels of the two-bit grids stand for.
-var iq2Values = []float32{8, 25, 43}
 
 var iq2xxsFit = gridFit{grid: &iq2xxsGrid, even: true, steps: 6, step: 0.1, least: tiny, first: true, redo: always}

@@ -13,15 +13,7 @@ import "math"
 // behind it move up, where a decoder looks for others. The bytes here are the same. Of a block with such a group in
 // front of others, the weights behind it are lost; no other format has that.
 var iq3_s = Format{
-	Name: "iq3_s", ID: 21, Block: 256, Bytes: 110, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq3sGrid.all()
-		for k := range 64 {
-			place := int(b[2+k]) | int(b[66+k/8]>>(k%8)&1)<<8
-			scale := d * float32(1+2*int(b[106+k/16]>>(k/8%2*4)&15))
-			withSigns(y[4*k:4*k+4], scale, odd, &points[place], b[74+k/2]>>(k%2*4))
-		}
-	},
+	Name: "iq3_s", ID: 21, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := 2 * squares(x) / 256

@@ -8,16 +8,7 @@ import "encoding/binary"
 //
 // A weight is ±m · d · (½ + s)/2. The eighth sign makes the number of negative ones even.
 var iq3_xxs = Format{
-	Name: "iq3_xxs", ID: 18, Block: 256, Bytes: 98, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d, points := half(b), iq3xxsGrid.all()
-		for k := range 64 {
-			bits := binary.LittleEndian.Uint32(b[66+k/8*4:])
-			scale := d * (0.5 + float32(bits>>28)) * 0.5
-			signs := evenSigns(uint8(bits >> (k / 2 % 4 * 7) & 127))
-			withSigns(y[4*k:4*k+4], scale, iq3xxsValues, &points[b[2+k]], signs>>(k%2*4))
-		}
-	},
+	Name: "iq3_xxs", ID: 18, scales: []int{0},
 	encode: func(b []byte, x, w []float32, _ float32) {
 		clear(b)
 		power := 2 * squares(x) / 256
@@ -49,8 +40,5 @@ var iq3_xxs = Format{
 		}
 	},
 }
-
-// iq3xxsValues is what the levels of iq3_xxs stand for.
-var iq3xxsValues = []float32{4, 12, 20, 28, 36, 44, 52, 62}
 
 var iq3xxsFit = gridFit{grid: &iq3xxsGrid, even: true, steps: 15, step: 0.2, least: 1e-8}

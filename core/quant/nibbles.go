@@ -10,14 +10,6 @@ func packNibbles(b []byte, q []uint8) {
 	}
 }
 
-// nibbles undoes packNibbles.
-func nibbles(q []uint8, b []byte) {
-	n := len(q) / 2
-	for j := range n {
-		q[j], q[j+n] = b[j]&15, b[j]>>4
-	}
-}
-
 // packFifth stores 32 integers of five bits: the highest bit of each in the four bytes of high, in order, the
 // others as packNibbles does.
 func packFifth(high, low []byte, q []uint8) {

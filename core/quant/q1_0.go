@@ -6,16 +6,7 @@ package quant
 //
 // d is the mean magnitude; zero counts as +.
 var q1_0 = Format{
-	Name: "q1_0", ID: 41, Block: 128, Bytes: 18, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		for j := range y {
-			y[j] = -d
-			if b[2+j/8]>>(j%8)&1 == 1 {
-				y[j] = d
-			}
-		}
-	},
+	Name: "q1_0", ID: 41, scales: []int{0},
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		clear(b)
 		total := float32(0)

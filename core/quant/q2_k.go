@@ -4,16 +4,7 @@ package quant
 //
 //	16 bytes: s low, o high; 64 bytes of crumbs; f16 d, f16 m
 var q2_k = Format{
-	Name: "q2_k", ID: 10, Block: 256, Bytes: 84, scales: []int{80, 82},
-	decode: func(y []float32, b []byte) {
-		d, m := half(b[80:]), half(b[82:])
-		for g := range 16 {
-			scale, off := d*float32(b[g]&15), m*float32(b[g]>>4)
-			for j := 16 * g; j < 16*g+16; j++ {
-				y[j] = float32(scale*float32(crumb(b[16:], j))) - off
-			}
-		}
-	},
+	Name: "q2_k", ID: 10, scales: []int{80, 82},
 	encode: encodeQ2K,
 }
 

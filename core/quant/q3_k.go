@@ -6,18 +6,7 @@ package quant
 //
 // Scale j is nibble j of the first eight of the 12 bytes (low nibbles first) and crumb j of the last four.
 var q3_k = Format{
-	Name: "q3_k", ID: 11, Block: 256, Bytes: 110, scales: []int{108},
-	decode: func(y []float32, b []byte) {
-		d := half(b[108:])
-		for g := range 16 {
-			scale := d * float32(scale3K(b[96:], g))
-			low, high, shift := b[32+g/8*32+g%2*16:][:16], b[g%2*16:][:16], g/2%4*2
-			y := y[16*g:][:16]
-			for j, v := range low {
-				y[j] = scale * float32(int(v>>shift&3|high[j]>>(g/2)&1<<2)-4)
-			}
-		}
-	},
+	Name: "q3_k", ID: 11, scales: []int{108},
 	encode: encodeQ3K,
 }
 

@@ -5,13 +5,7 @@ package quant
 //
 //	f16 d, f16 d · Σ q, 32 bytes
 var q8_1 = Format{
-	Name: "q8_1", ID: 9, Block: 32, Bytes: 36, scales: []int{0, 2},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		for j := range y {
-			y[j] = float32(int8(b[4+j])) * d
-		}
-	},
+	Name: "q8_1", ID: 9, scales: []int{0, 2},
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		d := bytesOf(b[4:], x)
 		total := 0

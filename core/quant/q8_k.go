@@ -12,13 +12,7 @@ import (
 //
 // The weight of the greatest magnitude becomes -127, so that d has the sign opposite to its own.
 var q8_k = Format{
-	Name: "q8_k", ID: 15, Block: 256, Bytes: 292,
-	decode: func(y []float32, b []byte) {
-		d := math.Float32frombits(binary.LittleEndian.Uint32(b))
-		for j := range y {
-			y[j] = d * float32(int8(b[4+j]))
-		}
-	},
+	Name: "q8_k", ID: 15,
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		clear(b)
 		top := peak(x)

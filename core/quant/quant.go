@@ -33,11 +33,11 @@ type Format struct {
 	Importance bool   // tells whether Encode needs the importance of the weights
 	DType      dtype.Type
 
-	// Integers is the format as integers with scales, in which its products are computed; nil if they are not.
-	// Block, Bytes and decode are then its own unless they are said here.
+	// Integers is the format as integers with scales, in which its products are computed, for blocks of several
+	// weights: Block and Bytes are then its own, and decode unless it is said here. It is nil for single numbers.
 	Integers *qdot.Format
 
-	decode func(y []float32, b []byte)
+	decode func(y []float32, b []byte) // of a block; nil: as Integers says
 	// encode writes a block of x. w is the importance of its weights, nil for none; power is the mean
 	// square of the row that it is in, if w is given.
 	encode func(b []byte, x, w []float32, power float32)
@@ -77,26 +77,26 @@ func (f *Format) takeIntegers() {
 		return
 	}
 	f.Block, f.Bytes = f.Integers.Block, f.Integers.Bytes
-	if f.decode == nil {
-		f.decode = f.decodeIntegers
-	}
 }
 
-// decodeIntegers decodes a block: a weight is its integer times a scale, plus an offset.
+// decodeIntegers decodes blocks: a weight is its integer times a scale, plus an offset.
 func (f *Format) decodeIntegers(y []float32, b []byte) {
 	var q [256]int8
 	var s, m [16]float32
-	each, offsets := f.Integers.Expand(q[:], s[:], m[:], b)
-	for i := range f.Block / each {
-		y, q := y[i*each:(i+1)*each], q[i*each:(i+1)*each]
-		if !offsets {
-			for j, v := range q {
-				y[j] = s[i] * signed[uint8(v)]
+	for ; len(y) > 0; y, b = y[f.Block:], b[f.Bytes:] {
+		each, offsets := f.Integers.Expand(q[:], s[:], m[:], b[:f.Bytes])
+		for i := range f.Block / 16 {
+			to, from, s, m := (*[16]float32)(y[16*i:]), (*[16]int8)(q[16*i:]), s[16*i/each], m[16*i/each]
+			if !offsets {
+				for j := 0; j < 16; j += 4 { // looking the values up is faster than converting them
+					to[j], to[j+1] = s*signed[uint8(from[j])], s*signed[uint8(from[j+1])]
+					to[j+2], to[j+3] = s*signed[uint8(from[j+2])], s*signed[uint8(from[j+3])]
+				}
+				continue
 			}
-			continue
-		}
-		for j, v := range q {
-			y[j] = float32(s[i]*signed[uint8(v)]) + m[i]
+			for j, v := range from {
+				to[j] = float32(s*signed[uint8(v)]) + m
+			}
 		}
 	}
 }
@@ -141,6 +141,10 @@ func (f *Format) Size(n int) int { return n / f.Block * f.Bytes }
 func (f *Format) Decode(dst []float32, src []byte) error {
 	if err := f.fits(len(dst), len(src)); err != nil {
 		return err
+	}
+	if f.decode == nil {
+		f.decodeIntegers(dst, src)
+		return nil
 	}
 	for len(dst) > 0 {
 		f.decode(dst[:f.Block:f.Block], src[:f.Bytes:f.Bytes])

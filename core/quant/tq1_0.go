@@ -1,5 +1,7 @@
 package quant
 
+import "github.com/fucina-go/fucina/kernels/qdot"
+
 // tq1_0 is 256 weights (t - 1) · d, t in 0 … 2, five to a byte.
 //
 //	32 bytes: weights j, j+32, …, j+128; 16 bytes: 160+j, 176+j, …; 4 bytes: 240+j, 244+j, 248+j, 252+j; f16 d
@@ -7,40 +9,25 @@ package quant
 // A byte is ⌈v · 256/243⌉, v having the weights as its digits in base 3, the first highest: multiplied by 3 modulo
 // 256 again and again, it yields the digits in what leaves at the top. d is the greatest magnitude.
 var tq1_0 = Format{
-	Name: "tq1_0", ID: 34, Block: 256, Bytes: 54, scales: []int{52},
-	decode: func(y []float32, b []byte) {
-		d := half(b[52:])
-		for _, p := range tritParts {
-			for j := range p.bytes {
-				v := b[p.at+j]
-				for n := range p.digits {
-					y[p.first+n*p.bytes+j] = float32(int(uint16(v)*3>>8)-1) * d
-					v *= 3
-				}
-			}
-		}
-	},
+	Name: "tq1_0", ID: 34, scales: []int{52},
 	encode: func(b []byte, x, _ []float32, _ float32) {
 		d := abs(peak(x))
 		inv := inverse(d)
 		putHalf(b[52:], d)
-		for _, p := range tritParts {
-			for j := range p.bytes {
+		for _, p := range qdot.Trits {
+			for j := range p.Bytes {
 				v := 0
 				for n := range 5 {
 					v *= 3
-					if n < p.digits {
-						v += int(trit(x[p.first+n*p.bytes+j], inv))
+					if n < p.Digits {
+						v += int(trit(x[p.First+n*p.Bytes+j], inv))
 					}
 				}
-				b[p.at+j] = byte((v*256 + 242) / 243)
+				b[p.At+j] = byte((v*256 + 242) / 243)
 			}
 		}
 	},
 }
-
-// tritParts is where the weights of a tq1_0 block are: so many bytes, of so many digits each.
-var tritParts = [...]struct{ at, bytes, digits, first int }{{0, 32, 5, 0}, {32, 16, 5, 160}, {48, 4, 4, 240}}
 
 // trit returns 0, 1 or 2 for v near -1, 0 or 1 times the scale. What is so small that its inverse overflows
 // counts as 0.

@@ -27,6 +27,3 @@ func packCrumbs(b []byte, q []uint8) {
 		b[j] = q[at]&3 | q[at+32]&3<<2 | q[at+64]&3<<4 | q[at+96]<<6
 	}
 }
-
-// crumb returns integer j of what packCrumbs stored.
-func crumb(b []byte, j int) uint8 { return b[j/128*32+j%32] >> (j / 32 % 4 * 2) & 3 }

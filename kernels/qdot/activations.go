@@ -8,11 +8,12 @@ import "math"
 //	word 8     d, a float32
 //	word 9     d·float32(Σ a), a float32
 //	word 10    -Σ a, word 11 -Σ of the first 16, word 12 -Σ of the other 16
+//	word 13    d·float32(Σ of the first 16), word 14 the same of the other 16, float32
 //
 // The negative sums are what an accumulator begins with if the weights are stored with something added to them.
 
 // Record is the words of a group of activations.
-const Record = 13
+const Record = 15
 
 const (
 	wordScale = 8 + iota
@@ -20,6 +21,8 @@ const (
 	wordSum
 	wordLow
 	wordHigh
+	wordScaledLow
+	wordScaledHigh
 )
 
 // ActivationWords returns the words that a row of k activations takes, k being a multiple of Group.
@@ -52,7 +55,9 @@ func quantizeGroup(dst *[Record]uint32, x *[Group]float32) {
 	}
 	most := math.Float32frombits(top)
 	if top >= math.Float32bits(float32(math.Inf(1))) {
-		dst[wordScale], dst[wordScaledSum] = notANumber, notANumber
+		for _, w := range []int{wordScale, wordScaledSum, wordScaledLow, wordScaledHigh} {
+			dst[w] = notANumber
+		}
 		return
 	}
 	if most < smallest {
@@ -68,6 +73,9 @@ func quantizeGroup(dst *[Record]uint32, x *[Group]float32) {
 	d := most / 127
 	dst[wordScale] = math.Float32bits(d)
 	dst[wordScaledSum] = math.Float32bits(float32(d * float32(sum[0]+sum[1])))
+	for i, v := range sum {
+		dst[wordScaledLow+i] = math.Float32bits(float32(d * float32(v)))
+	}
 	dst[wordSum], dst[wordLow], dst[wordHigh] = uint32(-sum[0]-sum[1]), uint32(-sum[0]), uint32(-sum[1])
 }
 

@@ -82,7 +82,7 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 // TestLongRows multiplies and unpacks rows that take more than one call of the assembly.
 func TestLongRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	for _, f := range []*Format{&q8_0, &q4_1, &q6_k} {
+	for _, f := range []*Format{&q8_0, &q4_1, &q6_k, &q2_k} {
 		const k = unpreempted + 512
 		const panels = 2
 		size := k / f.Block * f.Bytes

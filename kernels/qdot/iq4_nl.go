@@ -5,10 +5,7 @@ var iq4_nl = Format{
 	Name: "iq4_nl", Block: 32, Bytes: 18, odd: 2, each: 32, wide: true,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		s[0] = f16(b)
-		nibbles(q, b[2:])
-		for j, v := range q {
-			q[j] = Curve[v]
-		}
+		fromTable(q, b[2:], &Curve)
 	},
 }
 

@@ -10,10 +10,7 @@ var iq4_xs = Format{
 		for i := range 8 {
 			scale := int(b[4+i/2]>>(i%2*4)&15) | high>>(2*i)&3<<4
 			s[i] = float32(d * float32(scale-32))
-			nibbles(q[32*i:32*i+32], b[8+16*i:])
-		}
-		for j, v := range q {
-			q[j] = Curve[v]
+			fromTable(q[32*i:32*i+32], b[8+16*i:], &Curve)
 		}
 	},
 }

@@ -8,10 +8,7 @@ var mxfp4 = Format{
 	Name: "mxfp4", Block: 32, Bytes: 17, odd: 1, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		s[0] = float32(math.Ldexp(1, int(b[0])-128))
-		nibbles(q, b[1:])
-		for j, v := range q {
-			q[j] = E2M1[v]
-		}
+		fromTable(q, b[1:], &E2M1)
 	},
 }
 

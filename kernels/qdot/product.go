@@ -2,6 +2,9 @@ package qdot
 
 import "math"
 
+// mostBytes is the most bytes of a block, of q8_k.
+const mostBytes = 292
+
 // Form is up to two panels whose weights have become bytes, for products with many rows.
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
@@ -13,7 +16,7 @@ type Form struct {
 
 // NewForm returns a form that holds two panels of k weights of any format.
 func NewForm(k int) *Form {
-	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k/2)}
+	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k)}
 }
 
 // Vec computes c[16·p+j] = (row j of panel p)·x for count panels, of which the first begins at panels[0] and the next
@@ -36,7 +39,7 @@ func (f *Format) Vec(c []float32, panels []byte, next, count int, x []uint32, k 
 
 // vecPlain is the definition of Vec.
 func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
-	var block [256]byte
+	var block [mostBytes]byte
 	var q [256]int8
 	var s, m [16]float32
 	words, at := f.words(), f.wordsAt()
@@ -65,7 +68,11 @@ func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from
 	}
 	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
 	if offset {
-		y += float32(m * math.Float32frombits(x[wordScaledSum]))
+		scaled := x[wordScaledSum]
+		if len(q) == Group/2 {
+			scaled = x[wordScaledLow+from/(Group/2)]
+		}
+		y += float32(m * math.Float32frombits(scaled))
 	}
 	return y
 }
@@ -83,7 +90,7 @@ func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 	if k == 0 || f.unpackFast(bytes, s, m, panel, k) {
 		return
 	}
-	var block [256]byte
+	var block [mostBytes]byte
 	var q [256]int8
 	var scale, offset [16]float32
 	words, at := f.words(), f.wordsAt()

@@ -5,9 +5,6 @@ var q4_0 = Format{
 	Name: "q4_0", Block: 32, Bytes: 18, odd: 2, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		s[0] = f16(b)
-		nibbles(q, b[2:])
-		for j := range q {
-			q[j] -= 8
-		}
+		nibbles(q, b[2:], 8)
 	},
 }

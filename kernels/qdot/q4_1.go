@@ -5,6 +5,6 @@ var q4_1 = Format{
 	Name: "q4_1", Block: 32, Bytes: 20, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
 		s[0], m[0] = f16(b), f16(b[2:])
-		nibbles(q, b[4:])
+		nibbles(q, b[4:], 0)
 	},
 }

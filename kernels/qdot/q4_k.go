@@ -7,7 +7,7 @@ var q4_k = Format{
 	expand: func(q []int8, s, m []float32, b []byte) {
 		Sixes(s, m, b)
 		for i := range 4 {
-			nibbles(q[64*i:64*i+64], b[16+32*i:])
+			nibbles(q[64*i:64*i+64], b[16+32*i:], 0)
 		}
 	},
 }

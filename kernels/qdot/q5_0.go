@@ -5,10 +5,6 @@ var q5_0 = Format{
 	Name: "q5_0", Block: 32, Bytes: 22, odd: 2, each: 32,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		s[0] = f16(b)
-		nibbles(q, b[6:])
-		fifths(q, b[2:])
-		for j := range q {
-			q[j] -= 16
-		}
+		fifths(q, b[2:], b[6:], 16)
 	},
 }

@@ -5,7 +5,6 @@ var q5_1 = Format{
 	Name: "q5_1", Block: 32, Bytes: 24, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
 		s[0], m[0] = f16(b), f16(b[2:])
-		nibbles(q, b[8:])
-		fifths(q, b[4:])
+		fifths(q, b[4:], b[8:], 0)
 	},
 }

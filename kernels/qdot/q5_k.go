@@ -5,11 +5,9 @@ var q5_k = Format{
 	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offset: true,
 	expand: func(q []int8, s, m []float32, b []byte) {
 		Sixes(s, m, b)
-		for i := range 4 {
-			nibbles(q[64*i:64*i+64], b[48+32*i:])
-		}
-		for j := range q {
-			q[j] |= int8(b[16+j%32]>>(j/32)&1) << 4
+		for j := 0; j < 256; j += 8 {
+			w := eight(b[48+j/64*32+j%32:]) >> (j % 64 / 32 * 4) & (15 * ones)
+			put(q[j:], w|eight(b[16+j%32:])>>(j/32)&ones<<4)
 		}
 	},
 }

@@ -10,12 +10,9 @@ var q6_k = Format{
 		for i := range 16 {
 			s[i] = float32(d * float32(int8(b[192+i])))
 		}
-		for i := range 2 {
-			nibbles(q[128*i:128*i+128], b[64*i:])
-		}
-		for j := range q {
-			q[j] |= int8(b[128+j/128*32+j%32]>>(j%128/32*2)&3) << 4
-			q[j] -= 32
+		for i := range 32 {
+			w := eight(b[i/16*64+i%8*8:]) >> (i % 16 / 8 * 4) & (15 * ones)
+			put(q[8*i:], less(w|pairs(b[128:], i)<<4, 32))
 		}
 	},
 }

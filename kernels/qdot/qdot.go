@@ -11,7 +11,7 @@
 // perhaps an offset m, so that a weight is s·q + m. Then, group after group and starting from 0,
 //
 //	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
-//	y = y + m · (d·float32(Σ a))            if the format has offsets
+//	y = y + m · (d·float32(Σ a))            if the format has offsets, the sum over what shares m
 //
 // Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
 // that row alone.
@@ -44,12 +44,16 @@ type Format struct {
 	offset     bool // tells whether the format has offsets
 	wide       bool // tells whether the integers may be other than -32 to 31
 
+	grid *Grid // whose points stand for weights; nil for none
+	slow bool  // tells whether integers are multiplied by several rows in the time that they take to be found
+
 	// expand sets q to the integers of block b, -128 to 127, and s and m to their scales and offsets.
 	expand func(q []int8, s, m []float32, b []byte)
 }
 
 // formats is every format of this package.
-var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0}
+var formats = []*Format{&q4_0, &q4_1, &q5_0, &q5_1, &q8_0, &q4_k, &q5_k, &q6_k, &iq4_nl, &iq4_xs, &mxfp4, &tq2_0, &q2_0,
+	&q2_k, &q3_k, &iq2_xxs, &iq2_xs, &iq2_s, &iq3_xxs, &iq3_s, &iq1_s, &iq1_m, &tq1_0, &nvfp4, &q1_0, &q8_1, &q8_k}
 
 // ByName returns the format, or nil if its products are not computed in integers.
 func ByName(name string) *Format {
@@ -59,6 +63,14 @@ func ByName(name string) *Format {
 		}
 	}
 	return nil
+}
+
+// Few is up to how many rows of activations Vec, row by row, is faster than Unpack and Tile.
+func (f *Format) Few() int {
+	if f.slow {
+		return 1
+	}
+	return 2
 }
 
 // Expand sets q to the Block integers of block b, s to their scales, of which each belongs to so many integers, and m

@@ -41,6 +41,16 @@ func randomRows(r *rand.Rand, f *Format, n, k int) []byte {
 			if f.offset {
 				scales = []int{0, 2}
 			}
+			switch f.Name {
+			case "q2_k":
+				scales = []int{80, 82}
+			case "q8_k": // a float32, by its upper half
+				binary.LittleEndian.PutUint16(b[at+2:], uint16(0x3C00+r.IntN(0x200))|uint16(r.IntN(2))<<15)
+				continue
+			case "iq1_m": // the upper four bits of an f16
+				b[at+55] = b[at+55]&15 | byte(2+r.IntN(2)+r.IntN(2)*8)<<4
+				continue
+			}
 		}
 		if f.odd == 1 { // an exponent, anything is a number
 			b[at] = byte(118 + r.IntN(20))
@@ -161,7 +171,13 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 			}
 			y += float32(float32(sum) * float32(s[from/f.each]*math.Float32frombits(record[wordScale])))
 			if f.offset {
-				y += float32(m[from/f.each] * math.Float32frombits(record[wordScaledSum]))
+				total := int32(0)
+				for j := range f.each {
+					at := (b*f.Block + from + j) % Group
+					total += int32(int8(record[at/4] >> (at % 4 * 8)))
+				}
+				scaled := float32(math.Float32frombits(record[wordScale]) * float32(total))
+				y += float32(m[from/f.each] * scaled)
 			}
 		}
 	}

@@ -13,365 +13,757 @@ const hasSIMD = true
 // Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_MAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecNVFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ8_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ8_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ6_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ6_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_NLAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_NLAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackMXFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackMXFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackTQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackTQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_XXSAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_XXSAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_SAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_SAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_MAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_MAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackNVFP4AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackNVFP4AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ1_0AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ1_0AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_1AVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_1AVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -781,6 +1173,174 @@ func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Widex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
+// otherwise half a panel.
+//
+//go:noescape
+func tile16Widex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
 //go:noescape
@@ -815,98 +1375,182 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		switch format {
 		case "q8_0":
-			vecQ8_0AVX512(c, panels, next, count, x, blocks)
+			vecQ8_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVX512(c, panels, next, count, x, blocks)
+			vecQ4_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVX512(c, panels, next, count, x, blocks)
+			vecQ4_KAVX512(c, panels, next, count, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVX512(c, panels, next, count, x, blocks)
+			vecQ6_KAVX512(c, panels, next, count, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVX512(c, panels, next, count, x, blocks)
+			vecQ4_1AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVX512(c, panels, next, count, x, blocks)
+			vecQ5_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVX512(c, panels, next, count, x, blocks)
+			vecQ5_1AVX512(c, panels, next, count, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVX512(c, panels, next, count, x, blocks)
+			vecQ5_KAVX512(c, panels, next, count, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVX512(c, panels, next, count, x, blocks)
+			vecIQ4_NLAVX512(c, panels, next, count, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVX512(c, panels, next, count, x, blocks)
+			vecIQ4_XSAVX512(c, panels, next, count, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVX512(c, panels, next, count, x, blocks)
+			vecMXFP4AVX512(c, panels, next, count, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVX512(c, panels, next, count, x, blocks)
+			vecTQ2_0AVX512(c, panels, next, count, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVX512(c, panels, next, count, x, blocks)
+			vecQ2_0AVX512(c, panels, next, count, x, blocks, points)
+		case "q2_k":
+			vecQ2_KAVX512(c, panels, next, count, x, blocks, points)
+		case "q3_k":
+			vecQ3_KAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_xxs":
+			vecIQ2_XXSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_xs":
+			vecIQ2_XSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq2_s":
+			vecIQ2_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq3_xxs":
+			vecIQ3_XXSAVX512(c, panels, next, count, x, blocks, points)
+		case "iq3_s":
+			vecIQ3_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq1_s":
+			vecIQ1_SAVX512(c, panels, next, count, x, blocks, points)
+		case "iq1_m":
+			vecIQ1_MAVX512(c, panels, next, count, x, blocks, points)
+		case "tq1_0":
+			vecTQ1_0AVX512(c, panels, next, count, x, blocks, points)
+		case "nvfp4":
+			vecNVFP4AVX512(c, panels, next, count, x, blocks, points)
+		case "q1_0":
+			vecQ1_0AVX512(c, panels, next, count, x, blocks, points)
+		case "q8_1":
+			vecQ8_1AVX512(c, panels, next, count, x, blocks, points)
+		case "q8_k":
+			vecQ8_KAVX512(c, panels, next, count, x, blocks, points)
 		default:
 			panic("no such format")
 		}
 	case cpu.Current() == cpu.AVXVNNI:
 		switch format {
 		case "q8_0":
-			vecQ8_0AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ8_0AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ4_0AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVXVNNI(c, panels, next, count, x, blocks)
+			vecQ4_KAVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVXVNNI(c, panels, next, count, x, blocks)
+			vecQ6_KAVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ4_1AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ5_0AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ5_1AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVXVNNI(c, panels, next, count, x, blocks)
+			vecQ5_KAVXVNNI(c, panels, next, count, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVXVNNI(c, panels, next, count, x, blocks)
+			vecIQ4_NLAVXVNNI(c, panels, next, count, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVXVNNI(c, panels, next, count, x, blocks)
+			vecIQ4_XSAVXVNNI(c, panels, next, count, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVXVNNI(c, panels, next, count, x, blocks)
+			vecMXFP4AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVXVNNI(c, panels, next, count, x, blocks)
+			vecTQ2_0AVXVNNI(c, panels, next, count, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVXVNNI(c, panels, next, count, x, blocks)
+			vecQ2_0AVXVNNI(c, panels, next, count, x, blocks, points)
+		case "q2_k":
+			vecQ2_KAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "q3_k":
+			vecQ3_KAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq2_xxs":
+			vecIQ2_XXSAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq2_xs":
+			vecIQ2_XSAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq2_s":
+			vecIQ2_SAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq3_xxs":
+			vecIQ3_XXSAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq3_s":
+			vecIQ3_SAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq1_s":
+			vecIQ1_SAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "iq1_m":
+			vecIQ1_MAVXVNNI(c, panels, next, count, x, blocks, points)
+		case "tq1_0":
+			vecTQ1_0AVXVNNI(c, panels, next, count, x, blocks, points)
+		case "nvfp4":
+			vecNVFP4AVXVNNI(c, panels, next, count, x, blocks, points)
+		case "q1_0":
+			vecQ1_0AVXVNNI(c, panels, next, count, x, blocks, points)
+		case "q8_1":
+			vecQ8_1AVXVNNI(c, panels, next, count, x, blocks, points)
+		case "q8_k":
+			vecQ8_KAVXVNNI(c, panels, next, count, x, blocks, points)
 		default:
 			panic("no such format")
 		}
 	default:
 		switch format {
 		case "q8_0":
-			vecQ8_0AVX2(c, panels, next, count, x, blocks)
+			vecQ8_0AVX2(c, panels, next, count, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVX2(c, panels, next, count, x, blocks)
+			vecQ4_0AVX2(c, panels, next, count, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVX2(c, panels, next, count, x, blocks)
+			vecQ4_KAVX2(c, panels, next, count, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVX2(c, panels, next, count, x, blocks)
+			vecQ6_KAVX2(c, panels, next, count, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVX2(c, panels, next, count, x, blocks)
+			vecQ4_1AVX2(c, panels, next, count, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVX2(c, panels, next, count, x, blocks)
+			vecQ5_0AVX2(c, panels, next, count, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVX2(c, panels, next, count, x, blocks)
+			vecQ5_1AVX2(c, panels, next, count, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVX2(c, panels, next, count, x, blocks)
+			vecQ5_KAVX2(c, panels, next, count, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVX2(c, panels, next, count, x, blocks)
+			vecIQ4_NLAVX2(c, panels, next, count, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVX2(c, panels, next, count, x, blocks)
+			vecIQ4_XSAVX2(c, panels, next, count, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVX2(c, panels, next, count, x, blocks)
+			vecMXFP4AVX2(c, panels, next, count, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVX2(c, panels, next, count, x, blocks)
+			vecTQ2_0AVX2(c, panels, next, count, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVX2(c, panels, next, count, x, blocks)
+			vecQ2_0AVX2(c, panels, next, count, x, blocks, points)
+		case "q2_k":
+			vecQ2_KAVX2(c, panels, next, count, x, blocks, points)
+		case "q3_k":
+			vecQ3_KAVX2(c, panels, next, count, x, blocks, points)
+		case "iq2_xxs":
+			vecIQ2_XXSAVX2(c, panels, next, count, x, blocks, points)
+		case "iq2_xs":
+			vecIQ2_XSAVX2(c, panels, next, count, x, blocks, points)
+		case "iq2_s":
+			vecIQ2_SAVX2(c, panels, next, count, x, blocks, points)
+		case "iq3_xxs":
+			vecIQ3_XXSAVX2(c, panels, next, count, x, blocks, points)
+		case "iq3_s":
+			vecIQ3_SAVX2(c, panels, next, count, x, blocks, points)
+		case "iq1_s":
+			vecIQ1_SAVX2(c, panels, next, count, x, blocks, points)
+		case "iq1_m":
+			vecIQ1_MAVX2(c, panels, next, count, x, blocks, points)
+		case "tq1_0":
+			vecTQ1_0AVX2(c, panels, next, count, x, blocks, points)
+		case "nvfp4":
+			vecNVFP4AVX2(c, panels, next, count, x, blocks, points)
+		case "q1_0":
+			vecQ1_0AVX2(c, panels, next, count, x, blocks, points)
+		case "q8_1":
+			vecQ8_1AVX2(c, panels, next, count, x, blocks, points)
+		case "q8_k":
+			vecQ8_KAVX2(c, panels, next, count, x, blocks, points)
 		default:
 			panic("no such format")
 		}
@@ -914,67 +1558,123 @@ func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint
 }
 
 // unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, points *uint32) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		switch format {
 		case "q8_0":
-			unpackQ8_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ8_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q4_0":
-			unpackQ4_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ4_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q4_k":
-			unpackQ4_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ4_KAVX512(panel, bytes, s, m, blocks, points)
 		case "q6_k":
-			unpackQ6_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ6_KAVX512(panel, bytes, s, m, blocks, points)
 		case "q4_1":
-			unpackQ4_1AVX512(panel, bytes, s, m, blocks)
+			unpackQ4_1AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_0":
-			unpackQ5_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ5_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_1":
-			unpackQ5_1AVX512(panel, bytes, s, m, blocks)
+			unpackQ5_1AVX512(panel, bytes, s, m, blocks, points)
 		case "q5_k":
-			unpackQ5_KAVX512(panel, bytes, s, m, blocks)
+			unpackQ5_KAVX512(panel, bytes, s, m, blocks, points)
 		case "iq4_nl":
-			unpackIQ4_NLAVX512(panel, bytes, s, m, blocks)
+			unpackIQ4_NLAVX512(panel, bytes, s, m, blocks, points)
 		case "iq4_xs":
-			unpackIQ4_XSAVX512(panel, bytes, s, m, blocks)
+			unpackIQ4_XSAVX512(panel, bytes, s, m, blocks, points)
 		case "mxfp4":
-			unpackMXFP4AVX512(panel, bytes, s, m, blocks)
+			unpackMXFP4AVX512(panel, bytes, s, m, blocks, points)
 		case "tq2_0":
-			unpackTQ2_0AVX512(panel, bytes, s, m, blocks)
+			unpackTQ2_0AVX512(panel, bytes, s, m, blocks, points)
 		case "q2_0":
-			unpackQ2_0AVX512(panel, bytes, s, m, blocks)
+			unpackQ2_0AVX512(panel, bytes, s, m, blocks, points)
+		case "q2_k":
+			unpackQ2_KAVX512(panel, bytes, s, m, blocks, points)
+		case "q3_k":
+			unpackQ3_KAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_xxs":
+			unpackIQ2_XXSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_xs":
+			unpackIQ2_XSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq2_s":
+			unpackIQ2_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq3_xxs":
+			unpackIQ3_XXSAVX512(panel, bytes, s, m, blocks, points)
+		case "iq3_s":
+			unpackIQ3_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq1_s":
+			unpackIQ1_SAVX512(panel, bytes, s, m, blocks, points)
+		case "iq1_m":
+			unpackIQ1_MAVX512(panel, bytes, s, m, blocks, points)
+		case "tq1_0":
+			unpackTQ1_0AVX512(panel, bytes, s, m, blocks, points)
+		case "nvfp4":
+			unpackNVFP4AVX512(panel, bytes, s, m, blocks, points)
+		case "q1_0":
+			unpackQ1_0AVX512(panel, bytes, s, m, blocks, points)
+		case "q8_1":
+			unpackQ8_1AVX512(panel, bytes, s, m, blocks, points)
+		case "q8_k":
+			unpackQ8_KAVX512(panel, bytes, s, m, blocks, points)
 		default:
 			panic("no such format")
 		}
 	default:
 		switch format {
 		case "q8_0":
-			unpackQ8_0AVX2(panel, bytes, s, m, blocks)
+			unpackQ8_0AVX2(panel, bytes, s, m, blocks, points)
 		case "q4_0":
-			unpackQ4_0AVX2(panel, bytes, s, m, blocks)
+			unpackQ4_0AVX2(panel, bytes, s, m, blocks, points)
 		case "q4_k":
-			unpackQ4_KAVX2(panel, bytes, s, m, blocks)
+			unpackQ4_KAVX2(panel, bytes, s, m, blocks, points)
 		case "q6_k":
-			unpackQ6_KAVX2(panel, bytes, s, m, blocks)
+			unpackQ6_KAVX2(panel, bytes, s, m, blocks, points)
 		case "q4_1":
-			unpackQ4_1AVX2(panel, bytes, s, m, blocks)
+			unpackQ4_1AVX2(panel, bytes, s, m, blocks, points)
 		case "q5_0":
-			unpackQ5_0AVX2(panel, bytes, s, m, blocks)
+			unpackQ5_0AVX2(panel, bytes, s, m, blocks, points)
 		case "q5_1":
-			unpackQ5_1AVX2(panel, bytes, s, m, blocks)
+			unpackQ5_1AVX2(panel, bytes, s, m, blocks, points)
 		case "q5_k":
-			unpackQ5_KAVX2(panel, bytes, s, m, blocks)
+			unpackQ5_KAVX2(panel, bytes, s, m, blocks, points)
 		case "iq4_nl":
-			unpackIQ4_NLAVX2(panel, bytes, s, m, blocks)
+			unpackIQ4_NLAVX2(panel, bytes, s, m, blocks, points)
 		case "iq4_xs":
-			unpackIQ4_XSAVX2(panel, bytes, s, m, blocks)
+			unpackIQ4_XSAVX2(panel, bytes, s, m, blocks, points)
 		case "mxfp4":
-			unpackMXFP4AVX2(panel, bytes, s, m, blocks)
+			unpackMXFP4AVX2(panel, bytes, s, m, blocks, points)
 		case "tq2_0":
-			unpackTQ2_0AVX2(panel, bytes, s, m, blocks)
+			unpackTQ2_0AVX2(panel, bytes, s, m, blocks, points)
 		case "q2_0":
-			unpackQ2_0AVX2(panel, bytes, s, m, blocks)
+			unpackQ2_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q2_k":
+			unpackQ2_KAVX2(panel, bytes, s, m, blocks, points)
+		case "q3_k":
+			unpackQ3_KAVX2(panel, bytes, s, m, blocks, points)
+		case "iq2_xxs":
+			unpackIQ2_XXSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq2_xs":
+			unpackIQ2_XSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq2_s":
+			unpackIQ2_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq3_xxs":
+			unpackIQ3_XXSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq3_s":
+			unpackIQ3_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq1_s":
+			unpackIQ1_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq1_m":
+			unpackIQ1_MAVX2(panel, bytes, s, m, blocks, points)
+		case "tq1_0":
+			unpackTQ1_0AVX2(panel, bytes, s, m, blocks, points)
+		case "nvfp4":
+			unpackNVFP4AVX2(panel, bytes, s, m, blocks, points)
+		case "q1_0":
+			unpackQ1_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q8_1":
+			unpackQ8_1AVX2(panel, bytes, s, m, blocks, points)
+		case "q8_k":
+			unpackQ8_KAVX2(panel, bytes, s, m, blocks, points)
 		default:
 			panic("no such format")
 		}
@@ -1046,6 +1746,30 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 6:
 			tile32x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 4:
+			tile16Offsetx4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 5:
+			tile16Offsetx5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 6:
+			tile16Offsetx6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16x2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 4:
+			tile16x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 5:
+			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 6:
+			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -1075,6 +1799,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 3:
 			tile32x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -1128,6 +1864,30 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 6:
 			tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 4:
+			tile16Offsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 5:
+			tile16Offsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 6:
+			tile16Offsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16Widex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16Widex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 4:
+			tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 5:
+			tile16Widex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 6:
+			tile16Widex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}

@@ -13,144 +13,298 @@ const hasSIMD = true
 // Format.Vec.
 //
 //go:noescape
-func vecQ8_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ8_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ6_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ6_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ4_1(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ4_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_1(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ5_K(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ5_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_NL(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_NL(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecIQ4_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecIQ4_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecMXFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecMXFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
 // Format.Vec.
 //
 //go:noescape
-func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int)
+func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ2_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ3_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ2_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ3_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecIQ1_M(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecTQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecNVFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+
+// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
+// Format.Vec.
+//
+//go:noescape
+func vecQ8_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ8_0(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ8_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_0(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_K(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ6_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ6_K(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ6_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ4_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ4_1(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ4_1(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_0(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_1(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_1(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ5_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ5_K(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ5_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_NL sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_NL(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_NL(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ4_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackIQ4_XS(panel, bytes *byte, s, m *float32, blocks int)
+func unpackIQ4_XS(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackMXFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackMXFP4(panel, bytes *byte, s, m *float32, blocks int)
+func unpackMXFP4(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackTQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackTQ2_0(panel, bytes *byte, s, m *float32, blocks int)
+func unpackTQ2_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackQ2_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
-func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int)
+func unpackQ2_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ2_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ2_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ3_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XXS(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_XS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_XS(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ2_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ2_S(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_XXS(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ3_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ3_S(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_S sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_S(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackIQ1_M sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackIQ1_M(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackTQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackTQ1_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackNVFP4 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackNVFP4(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ1_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ1_0(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_1 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_1(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ8_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
+func unpackQ8_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -368,6 +522,78 @@ func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 //go:noescape
 func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
+// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+//
+//go:noescape
+func tile16Offsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
 //go:noescape
@@ -391,68 +617,124 @@ func quantizeRow(dst *uint32, x *float32, groups int)
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	switch format {
 	case "q8_0":
-		vecQ8_0(c, panels, next, count, x, blocks)
+		vecQ8_0(c, panels, next, count, x, blocks, points)
 	case "q4_0":
-		vecQ4_0(c, panels, next, count, x, blocks)
+		vecQ4_0(c, panels, next, count, x, blocks, points)
 	case "q4_k":
-		vecQ4_K(c, panels, next, count, x, blocks)
+		vecQ4_K(c, panels, next, count, x, blocks, points)
 	case "q6_k":
-		vecQ6_K(c, panels, next, count, x, blocks)
+		vecQ6_K(c, panels, next, count, x, blocks, points)
 	case "q4_1":
-		vecQ4_1(c, panels, next, count, x, blocks)
+		vecQ4_1(c, panels, next, count, x, blocks, points)
 	case "q5_0":
-		vecQ5_0(c, panels, next, count, x, blocks)
+		vecQ5_0(c, panels, next, count, x, blocks, points)
 	case "q5_1":
-		vecQ5_1(c, panels, next, count, x, blocks)
+		vecQ5_1(c, panels, next, count, x, blocks, points)
 	case "q5_k":
-		vecQ5_K(c, panels, next, count, x, blocks)
+		vecQ5_K(c, panels, next, count, x, blocks, points)
 	case "iq4_nl":
-		vecIQ4_NL(c, panels, next, count, x, blocks)
+		vecIQ4_NL(c, panels, next, count, x, blocks, points)
 	case "iq4_xs":
-		vecIQ4_XS(c, panels, next, count, x, blocks)
+		vecIQ4_XS(c, panels, next, count, x, blocks, points)
 	case "mxfp4":
-		vecMXFP4(c, panels, next, count, x, blocks)
+		vecMXFP4(c, panels, next, count, x, blocks, points)
 	case "tq2_0":
-		vecTQ2_0(c, panels, next, count, x, blocks)
+		vecTQ2_0(c, panels, next, count, x, blocks, points)
 	case "q2_0":
-		vecQ2_0(c, panels, next, count, x, blocks)
+		vecQ2_0(c, panels, next, count, x, blocks, points)
+	case "q2_k":
+		vecQ2_K(c, panels, next, count, x, blocks, points)
+	case "q3_k":
+		vecQ3_K(c, panels, next, count, x, blocks, points)
+	case "iq2_xxs":
+		vecIQ2_XXS(c, panels, next, count, x, blocks, points)
+	case "iq2_xs":
+		vecIQ2_XS(c, panels, next, count, x, blocks, points)
+	case "iq2_s":
+		vecIQ2_S(c, panels, next, count, x, blocks, points)
+	case "iq3_xxs":
+		vecIQ3_XXS(c, panels, next, count, x, blocks, points)
+	case "iq3_s":
+		vecIQ3_S(c, panels, next, count, x, blocks, points)
+	case "iq1_s":
+		vecIQ1_S(c, panels, next, count, x, blocks, points)
+	case "iq1_m":
+		vecIQ1_M(c, panels, next, count, x, blocks, points)
+	case "tq1_0":
+		vecTQ1_0(c, panels, next, count, x, blocks, points)
+	case "nvfp4":
+		vecNVFP4(c, panels, next, count, x, blocks, points)
+	case "q1_0":
+		vecQ1_0(c, panels, next, count, x, blocks, points)
+	case "q8_1":
+		vecQ8_1(c, panels, next, count, x, blocks, points)
+	case "q8_k":
+		vecQ8_K(c, panels, next, count, x, blocks, points)
 	default:
 		panic("no such format")
 	}
 }
 
 // unpackBlocks sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, points *uint32) {
 	switch format {
 	case "q8_0":
-		unpackQ8_0(panel, bytes, s, m, blocks)
+		unpackQ8_0(panel, bytes, s, m, blocks, points)
 	case "q4_0":
-		unpackQ4_0(panel, bytes, s, m, blocks)
+		unpackQ4_0(panel, bytes, s, m, blocks, points)
 	case "q4_k":
-		unpackQ4_K(panel, bytes, s, m, blocks)
+		unpackQ4_K(panel, bytes, s, m, blocks, points)
 	case "q6_k":
-		unpackQ6_K(panel, bytes, s, m, blocks)
+		unpackQ6_K(panel, bytes, s, m, blocks, points)
 	case "q4_1":
-		unpackQ4_1(panel, bytes, s, m, blocks)
+		unpackQ4_1(panel, bytes, s, m, blocks, points)
 	case "q5_0":
-		unpackQ5_0(panel, bytes, s, m, blocks)
+		unpackQ5_0(panel, bytes, s, m, blocks, points)
 	case "q5_1":
-		unpackQ5_1(panel, bytes, s, m, blocks)
+		unpackQ5_1(panel, bytes, s, m, blocks, points)
 	case "q5_k":
-		unpackQ5_K(panel, bytes, s, m, blocks)
+		unpackQ5_K(panel, bytes, s, m, blocks, points)
 	case "iq4_nl":
-		unpackIQ4_NL(panel, bytes, s, m, blocks)
+		unpackIQ4_NL(panel, bytes, s, m, blocks, points)
 	case "iq4_xs":
-		unpackIQ4_XS(panel, bytes, s, m, blocks)
+		unpackIQ4_XS(panel, bytes, s, m, blocks, points)
 	case "mxfp4":
-		unpackMXFP4(panel, bytes, s, m, blocks)
+		unpackMXFP4(panel, bytes, s, m, blocks, points)
 	case "tq2_0":
-		unpackTQ2_0(panel, bytes, s, m, blocks)
+		unpackTQ2_0(panel, bytes, s, m, blocks, points)
 	case "q2_0":
-		unpackQ2_0(panel, bytes, s, m, blocks)
+		unpackQ2_0(panel, bytes, s, m, blocks, points)
+	case "q2_k":
+		unpackQ2_K(panel, bytes, s, m, blocks, points)
+	case "q3_k":
+		unpackQ3_K(panel, bytes, s, m, blocks, points)
+	case "iq2_xxs":
+		unpackIQ2_XXS(panel, bytes, s, m, blocks, points)
+	case "iq2_xs":
+		unpackIQ2_XS(panel, bytes, s, m, blocks, points)
+	case "iq2_s":
+		unpackIQ2_S(panel, bytes, s, m, blocks, points)
+	case "iq3_xxs":
+		unpackIQ3_XXS(panel, bytes, s, m, blocks, points)
+	case "iq3_s":
+		unpackIQ3_S(panel, bytes, s, m, blocks, points)
+	case "iq1_s":
+		unpackIQ1_S(panel, bytes, s, m, blocks, points)
+	case "iq1_m":
+		unpackIQ1_M(panel, bytes, s, m, blocks, points)
+	case "tq1_0":
+		unpackTQ1_0(panel, bytes, s, m, blocks, points)
+	case "nvfp4":
+		unpackNVFP4(panel, bytes, s, m, blocks, points)
+	case "q1_0":
+		unpackQ1_0(panel, bytes, s, m, blocks, points)
+	case "q8_1":
+		unpackQ8_1(panel, bytes, s, m, blocks, points)
+	case "q8_k":
+		unpackQ8_K(panel, bytes, s, m, blocks, points)
 	default:
 		panic("no such format")
 	}
@@ -521,6 +803,30 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 6:
 			tile32x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 4:
+			tile16Offsetx4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 5:
+			tile16Offsetx5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 6:
+			tile16Offsetx6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16x2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16x3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 4:
+			tile16x4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 5:
+			tile16x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 6:
+			tile16x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -558,6 +864,22 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 4:
 			tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 1:
+			tile16Offsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 2:
+			tile16Offsetx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 3:
+			tile16Offsetx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 4<<3 + 4:
+			tile16Offsetx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 1:
+			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 2:
+			tile16x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 3:
+			tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 5<<3 + 4:
+			tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}

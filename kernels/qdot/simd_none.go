@@ -13,11 +13,11 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 	panic("this build has no assembly")
 }
 
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int) {
+func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	panic("this build has no assembly")
 }
 
-func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int) {
+func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, points *uint32) {
 	panic("this build has no assembly")
 }
 

@@ -10,6 +10,10 @@ const (
 // tileKind is the number of the assembly's tiles for this format.
 func (f *Format) tileKind() int {
 	switch {
+	case f.each == Group/2 && f.offset:
+		return 4
+	case f.each == Group/2 && f.wide:
+		return 5
 	case f.each == Group/2:
 		return 2
 	case f.offset:

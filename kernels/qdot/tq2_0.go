@@ -8,8 +8,8 @@ var tq2_0 = Format{
 		for i := range 8 {
 			s[i] = f16(b[64:])
 		}
-		for j := range q {
-			q[j] = int8(b[j/128*32+j%32]>>(j%128/32*2)&3) - 1
+		for i := range 32 {
+			put(q[8*i:], less(pairs(b, i), 1))
 		}
 	},
 }

@@ -75,6 +75,23 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "andOr":
 		w.andOrAMD64(i)
+	case "gather", "gatherPairs":
+		w.gatherAMD64(i)
+	case "upper":
+		x := arg(0)
+		w.release(i)
+		name := map[*tier]string{avx512: "VEXTRACTI64X4", avxvnni: "VEXTRACTI128", avx2: "VEXTRACTI128"}[w.t]
+		w.p("%s $1, %s, %s", name, x, w.half(w.grant(i)))
+	case "permuteQuads":
+		if w.t == avx512 {
+			emit("VPERMQ %s, %s", arg(0), arg(1))
+		} else {
+			emit("VPERMQ $0xd8, %s", arg(0))
+		}
+	case "evens":
+		emit("VSHUFPS $0x88, %s, %s", arg(1), arg(0))
+	case "odds":
+		emit("VSHUFPS $0xdd, %s, %s", arg(1), arg(0))
 	case "storeBytes":
 		w.p("VMOVUPS %s, %d(DI)", arg(0), in.n)
 		w.release(i)
@@ -87,6 +104,26 @@ func (w *panelWriter) insAMD64(i int) {
 	default:
 		w.amd64Ins(i)
 	}
+}
+
+// gatherAMD64 writes the look-up of 4 bytes for each lane or of 8 for those of the first half.
+func (w *panelWriter) gatherAMD64(i int) {
+	in := w.ins[i]
+	index, r := w.values[in.args[0]].reg, w.grant(i) // which are not the same
+	name, lanes := "VPGATHERDD", w.vec(index)
+	if in.op == "gatherPairs" {
+		name, lanes = "VPGATHERDQ", w.half(index)
+	}
+	at := fmt.Sprintf("(%s)(%s*%d)", w.pointsRegister(), lanes, w.b.f.point)
+	if w.t == avx512 {
+		w.p("KXNORW K1, K1, K1")
+		w.p("%s %s, K1, %s", name, at, w.vec(r))
+	} else {
+		mask := w.vec(w.scratch)
+		w.p("VPCMPEQD %s, %s, %s", mask, mask, mask)
+		w.p("%s %s, %s, %s", name, mask, at, w.vec(r))
+	}
+	w.release(i)
 }
 
 // andOrAMD64 writes x&m | y.

@@ -5,13 +5,14 @@ import "fmt"
 // On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
 // at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the
 // next, R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to
-// the constants. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
+// the constants, R14 to the points of a grid. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
 	for _, arg := range [][2]string{{"c", "R4"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"}, {"x", "R3"},
 		{"blocks", "R5"}} {
 		w.p("MOVD %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueARM64()
+	w.pointsARM64()
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	y := w.values[w.named("y")].reg
 	w.place("loop")
@@ -53,6 +54,7 @@ func (w *panelWriter) unpackARM64() {
 		w.p("MOVD %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueARM64()
+	w.pointsARM64()
 	w.place("loop")
 	w.p("MOVD R0, R9")
 	w.p("MOVD R0, R10")
@@ -79,6 +81,13 @@ func (w *panelWriter) unpackARM64() {
 	w.p("RET")
 }
 
+// pointsARM64 loads the address of the points of a format that has some.
+func (w *panelWriter) pointsARM64() {
+	if w.b.f.point > 0 {
+		w.p("MOVD %s, %s", w.args["points"], w.pointsRegister())
+	}
+}
+
 // prologueARM64 loads constants and tables.
 func (w *panelWriter) prologueARM64() {
 	w.p("MOVD $consts<>(SB), R11")
@@ -96,10 +105,12 @@ func (w *panelWriter) prologueARM64() {
 
 // panelCodes are instructions on 16 bytes or 4 words that Go's assembler lacks.
 var panelCodes = map[string]code{
-	"tbl":  {"TBL", 0x4E000000, 0},
-	"imul": {"MUL", 0x4EA09C00, 0},
-	"sdot": {"SDOT by element", 0x4F80E000, 0},
-	"uxt8": {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
+	"tbl":   {"TBL", 0x4E000000, 0},
+	"imul":  {"MUL", 0x4EA09C00, 0},
+	"sdot":  {"SDOT by element", 0x4F80E000, 0},
+	"evens": {"UZP1", 0x4E801800, 0},
+	"odds":  {"UZP2", 0x4E805800, 0},
+	"uxt8":  {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
 }
 
 func (s *source) panelWord(op string, d, a, b int) {
@@ -162,6 +173,30 @@ func (w *panelWriter) insARM64(i int) {
 		w.word("and", 4, r, x, m)
 		w.word("or", 4, r, r, y)
 		w.release(i)
+	case "gather":
+		x, r := arg(0), w.grant(i)
+		for lane := range 4 {
+			w.p("VMOV V%d.S[%d], R15", x, lane)
+			w.p("ADD R15<<2, R14, R15")
+			w.p("VLD1 (R15), V%d.S[%d]", r, lane)
+		}
+		w.release(i)
+	case "gatherPairs":
+		x, r := arg(0), w.grant(i)
+		for lane := range 2 {
+			w.p("VMOV V%d.S[%d], R15", x, lane)
+			w.p("ADD R15<<3, R14, R15")
+			w.p("VLD1 (R15), V%d.D[%d]", r, lane)
+		}
+		w.release(i)
+	case "upper":
+		x := arg(0)
+		w.release(i)
+		w.p("VEXT $8, V%d.B16, V%d.B16, V%d.B16", x, x, w.grant(i))
+	case "evens", "odds":
+		x, y := arg(0), arg(1)
+		w.release(i)
+		w.panelWord(in.op, w.grant(i), x, y)
 	case "storeBytes":
 		w.p("FMOVQ F%d, %d(R3)", arg(0), in.n)
 		w.release(i)

@@ -109,7 +109,7 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 			s.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, weights+v)
 		}
 		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScaledSum), scratch)
+			s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(part)), scratch)
 			for v := range vectors {
 				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
 				s.p("VADDPS Y%d, Y%d, Y%d", other, sum(i, v), sum(i, v))

@@ -4,12 +4,13 @@ import "fmt"
 
 // The layout of a record of activations, in bytes, as in kernels/qdot/activations.go.
 const (
-	recordBytes     = 52
+	recordBytes     = 60
 	recordScale     = 32
 	recordScaledSum = 36
 	recordSum       = 40
 	recordLow       = 44
 	recordHigh      = 48
+	recordScaledLow = 52
 )
 
 // byTier writes a choice among what kernels of one architecture have in each tier, the best first. Whether the

@@ -333,10 +333,14 @@ func (b *panelBody) finish(scale int, s, m val) {
 		}
 		return
 	}
-	y, record := b.named("y"), scale*b.f.each/32*recordBytes
+	from := scale * b.f.each
+	y, record, scaled := b.named("y"), from/32*recordBytes, recordScaledSum
+	if b.f.each == 16 {
+		scaled = recordScaledLow + from%32/16*4
+	}
 	s = b.times(s, b.add("broadcast", temp, record+recordScale))
 	b.do("addInto", 0, y, b.times(b.toFloat(b.total(scale)), s))
 	if m != none {
-		b.do("addInto", 0, y, b.times(m, b.add("broadcast", temp, record+recordScaledSum)))
+		b.do("addInto", 0, y, b.times(m, b.add("broadcast", temp, record+scaled)))
 	}
 }

@@ -12,6 +12,7 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
+	point     int  // bytes of a point of the grid that weights are looked up in; 0 for none
 	scattered bool // the words are not read in their order
 	steps     int  // of a block, between which other panels have their turn
 	expand    func(b *panelBody, step int)
@@ -32,6 +33,27 @@ var panelFormats = []*panelFormat{
 	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
 	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
+	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, steps: 2, expand: (*panelBody).q2_k},
+	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, scattered: true,
+		expand: (*panelBody).q3_k},
+	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,
+		expand: (*panelBody).iq2_xxs},
+	{name: "iq2_xs", block: 256, bytes: 74, odd: 2, each: 16, top: 107, bias: 64, point: 8, steps: 4,
+		expand: (*panelBody).iq2_xs},
+	{name: "iq2_s", block: 256, bytes: 82, odd: 2, each: 16, top: 107, bias: 64, point: 8, steps: 4,
+		expand: (*panelBody).iq2_s},
+	{name: "iq3_xxs", block: 256, bytes: 98, odd: 2, each: 32, top: 126, bias: 64, point: 4, steps: 4,
+		expand: (*panelBody).iq3_xxs},
+	{name: "iq3_s", block: 256, bytes: 110, odd: 2, each: 32, top: 31, bias: 16, point: 4, steps: 4,
+		expand: (*panelBody).iq3_s},
+	{name: "iq1_s", block: 256, bytes: 50, odd: 2, each: 32, top: 25, bias: 16, point: 8, steps: 4,
+		expand: (*panelBody).iq1_s},
+	{name: "iq1_m", block: 256, bytes: 56, each: 16, top: 25, bias: 16, point: 8, steps: 4, expand: (*panelBody).iq1_m},
+	{name: "tq1_0", block: 256, bytes: 54, odd: 2, each: 32, top: 2, bias: 1, steps: 2, expand: (*panelBody).tq1_0},
+	{name: "nvfp4", block: 64, bytes: 36, each: 16, top: 28, bias: 16, steps: 1, expand: (*panelBody).nvfp4},
+	{name: "q1_0", block: 128, bytes: 18, odd: 2, each: 32, top: 2, bias: 1, steps: 1, expand: (*panelBody).q1_0},
+	{name: "q8_1", block: 32, bytes: 36, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_1},
+	{name: "q8_k", block: 256, bytes: 292, each: 32, top: 255, steps: 4, expand: (*panelBody).q8_k},
 }
 
 const (
@@ -42,11 +64,7 @@ const (
 
 func (b *panelBody) q8_0(int) {
 	for g := range 8 {
-		v := b.word(g)
-		if b.bias == 128 {
-			v = b.xor(v, b.bits(0x80808080))
-		}
-		b.group(g, v)
+		b.bytes(g, b.word(g))
 	}
 	b.finish(0, b.halves(), none)
 }
@@ -106,7 +124,7 @@ func (b *panelBody) fifths(first int) {
 	bits := b.word(first)
 	b.nibbles(first+1, func(g int, v val) val {
 		if b.t == avx512 {
-			return b.andOr(v, b.bits(lowNibbles), b.add("permute", temp, 0, b.shift(bits, 4*g), b.table(spread)))
+			return b.andOr(v, b.bits(lowNibbles), b.add("permute", temp, 0, b.shift(bits, 4*g), b.table(spread(4))))
 		}
 		x := b.shift(bits, 4*g-4) // the four bits are bits 4 to 7, and go to bit 4 of the four bytes
 		x = b.add("imul", temp, 0, b.and(x, b.bits(0xF0)), b.bits(0x00204081))
@@ -114,15 +132,15 @@ func (b *panelBody) fifths(first int) {
 	})
 }
 
-// spread has in its 16 words four bits as bit 4 of the bytes of a word.
-var spread = func() (t []byte) {
+// spread has in its 16 words four bits as the given bit of the bytes of a word.
+func spread(bit int) (t []byte) {
 	for i := range 16 {
 		for j := range 4 {
-			t = append(t, byte(i>>j&1<<4))
+			t = append(t, byte(i>>j&1<<bit))
 		}
 	}
 	return t
-}()
+}
 
 func (b *panelBody) q4_k(i int) {
 	d, low := b.factors()
@@ -216,8 +234,11 @@ func (b *panelBody) iq4_xs(step int) {
 	}
 }
 
+// e2m1 is kernels/qdot's E2M1.
+var e2m1 = []int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
 func (b *panelBody) mxfp4(int) {
-	b.curved([]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12})
+	b.curved(e2m1)
 	// 2^(e-128), which may be subnormal, elsewhere in two factors: 2^(h-64)·2^(e-h-64)
 	e := b.add("exponents", temp, 0)
 	if b.t == avx512 {

@@ -10,11 +10,11 @@ func (s *source) qdotFormats() {
 	for _, vec := range []bool{true, false} {
 		chooser := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, neon: {}}
 		amd64 := []*tier{avx512, avx2}
-		name, list := "unpackBlocks", "panel, bytes *byte, s, m *float32, blocks int"
+		name, list := "unpackBlocks", "panel, bytes *byte, s, m *float32, blocks int, points *uint32"
 		doc := "sets bytes, s and m to the weights, scales and offsets of a panel; see Form."
 		if vec {
 			amd64 = []*tier{avx512, avxvnni, avx2}
-			name, list = "vecBlocks", "c *float32, panels *byte, next, count int, x *uint32, blocks int"
+			name, list = "vecBlocks", "c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32"
 			doc = "adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec."
 		}
 		args := []string{}
@@ -77,6 +77,7 @@ func (w *panelWriter) vecAMD64() {
 		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueAMD64()
+	w.pointsAMD64()
 	y := w.vecOf(w.named("y"))
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	if w.b.turns() { // of less than four panels only the first is fetched
@@ -154,6 +155,7 @@ func (w *panelWriter) unpackAMD64() {
 		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueAMD64()
+	w.pointsAMD64()
 	parts := w.b.parts()
 	w.place("loop")
 	w.p("MOVQ SI, R9")
@@ -194,6 +196,19 @@ func (w *panelWriter) turn() (bytes, scales int) {
 		bytes, scales = bytes-64, scales-64
 	}
 	return bytes, scales
+}
+
+// pointsAMD64 loads the address of the points of a format that has some.
+func (w *panelWriter) pointsAMD64() {
+	if w.b.f.point > 0 {
+		w.p("MOVQ %s, %s", w.args["points"], w.pointsRegister())
+	}
+}
+
+// pointsRegister has the address of the points: of bodies there is nothing to count with AVX-512, and of formats that
+// have points four panels are not fetched together with AVX2.
+func (w *panelWriter) pointsRegister() string {
+	return map[*tier]string{avx512: "R13", avxvnni: "R14", avx2: "R14", neon: "R14"}[w.t]
 }
 
 // vecOf is the register of a value that has one for the whole kernel.

@@ -1,6 +1,9 @@
 package main
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // qdotQuantize writes the rounding of activations to records. A group that is zeros or not finite is rare.
 func (s *source) qdotQuantize() {
@@ -17,7 +20,7 @@ var smallestBits = math.Float32bits(0x1p-100)
 
 // qdotQuantizeAMD64: X15 is 127. Wider vectors are no faster.
 func (s *source) qdotQuantizeAMD64(f *function) {
-	s.begin(f, avx2, "A turn reads 128 bytes and writes 52.")
+	s.begin(f, avx2, fmt.Sprintf("A turn reads 128 bytes and writes %d.", recordBytes))
 	s.p("MOVQ %s, DI", s.args["dst"])
 	s.p("MOVQ %s, SI", s.args["x"])
 	s.p("MOVQ %s, CX", s.args["groups"])
@@ -72,13 +75,15 @@ func (s *source) qdotQuantizeAMD64(f *function) {
 	s.p("SUBL DX, R8")
 	s.p("MOVL BX, %d(DI)", recordLow)
 	s.p("MOVL R8, %d(DI)", recordHigh)
-	s.p("ADDL R8, BX")
-	s.p("MOVL BX, %d(DI)", recordSum)
-	s.p("NEGL BX")
-	s.p("VCVTSI2SSL BX, X15, X5")
-	s.p("VMULSS X4, X5, X5")
+	s.p("LEAL (BX)(R8*1), R9")
+	s.p("MOVL R9, %d(DI)", recordSum)
 	s.p("VMOVSS X4, %d(DI)", recordScale)
-	s.p("VMOVSS X5, %d(DI)", recordScaledSum)
+	for i, r := range []string{"R9", "BX", "R8"} {
+		s.p("NEGL %s", r)
+		s.p("VCVTSI2SSL %s, X15, X5", r)
+		s.p("VMULSS X4, X5, X5")
+		s.p("VMOVSS X5, %d(DI)", []int{recordScaledSum, recordScaledLow, recordScaledLow + 4}[i])
+	}
 	s.place("next")
 	s.p("ADDQ $128, SI")
 	s.p("ADDQ $%d, DI", recordBytes)
@@ -91,14 +96,15 @@ func (s *source) qdotQuantizeAMD64(f *function) {
 	s.p("VMOVDQU Y12, %d(DI)", recordBytes-32)
 	s.p("CMPL AX, $%d", infinity)
 	s.p("JCS next")
-	s.p("MOVL $0x7FC00000, %d(DI)", recordScale)
-	s.p("MOVL $0x7FC00000, %d(DI)", recordScaledSum)
+	for _, at := range []int{recordScale, recordScaledSum, recordScaledLow, recordScaledLow + 4} {
+		s.p("MOVL $0x7FC00000, %d(DI)", at)
+	}
 	s.p("JMP next")
 }
 
 // qdotQuantizeARM64: F31 is 127.
 func (s *source) qdotQuantizeARM64(f *function) {
-	s.begin(f, neon, "A turn reads 128 bytes and writes 52.")
+	s.begin(f, neon, fmt.Sprintf("A turn reads 128 bytes and writes %d.", recordBytes))
 	op := func(name string, bits, d, a, b int) {
 		s.p("WORD $0x%08x // %s V%d, V%d, V%d", bits|b<<16|a<<5|d, name, d, a, b)
 	}
@@ -146,11 +152,13 @@ func (s *source) qdotQuantizeARM64(f *function) {
 	}
 	s.p("ADDW R4, R5, R6")
 	s.p("MOVW R6, %d(R0)", recordSum)
-	s.p("NEGW R6, R6")
-	s.p("SCVTFWS R6, F11")
-	s.p("FMULS F10, F11, F11")
 	s.p("FMOVS F10, %d(R0)", recordScale)
-	s.p("FMOVS F11, %d(R0)", recordScaledSum)
+	for i, at := range []int{recordScaledLow, recordScaledLow + 4, recordScaledSum} {
+		s.p("NEGW R%d, R%d", 4+i, 4+i)
+		s.p("SCVTFWS R%d, F11", 4+i)
+		s.p("FMULS F10, F11, F11")
+		s.p("FMOVS F11, %d(R0)", at)
+	}
 	s.place("next")
 	s.p("ADD $128, R1")
 	s.p("ADD $%d, R0", recordBytes)
@@ -165,7 +173,8 @@ func (s *source) qdotQuantizeARM64(f *function) {
 	s.p("CMPW R10, R3")
 	s.p("BLO next")
 	s.p("MOVW $%d, R6", 0x7FC00000)
-	s.p("MOVW R6, %d(R0)", recordScale)
-	s.p("MOVW R6, %d(R0)", recordScaledSum)
+	for _, at := range []int{recordScale, recordScaledSum, recordScaledLow, recordScaledLow + 4} {
+		s.p("MOVW R6, %d(R0)", at)
+	}
 	s.p("JMP next")
 }

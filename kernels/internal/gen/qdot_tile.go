@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,8 @@ var tileForms = []tileForm{
 	{"tileOffset", 32, true, false, "a scale and an offset for 32 weights"},
 	{"tile16", 16, false, false, "a scale for 16 weights"},
 	{"tileWide", 32, false, true, "a scale for 32 weights"},
+	{"tile16Offset", 16, true, false, "a scale and an offset for 16 weights"},
+	{"tile16Wide", 16, false, true, "a scale for 16 weights"},
 }
 
 // sumAt is where a record has the negative sum of the i-th weights that share a scale.
@@ -28,6 +31,19 @@ func (f *tileForm) sumAt(i int) int {
 		return recordLow + 4*i
 	}
 	return recordSum
+}
+
+// scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by.
+func (f *tileForm) scaledSumAt(i int) int {
+	if f.each == 16 {
+		return recordScaledLow + 4*i
+	}
+	return recordScaledSum
+}
+
+// narrow is the number of the form that is this one but for being wide.
+func (f *tileForm) narrow() int {
+	return slices.IndexFunc(tileForms, func(o tileForm) bool { return o.each == f.each && !o.offset && !o.wide })
 }
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
@@ -63,7 +79,7 @@ func (s *source) qdotTiles() {
 				kernel := name
 				switch {
 				case form.wide && t != avx2:
-					kernel = fmt.Sprintf("%sx%d", tileForms[0].name, rows)
+					kernel = fmt.Sprintf("%sx%d", tileForms[form.narrow()].name, rows)
 				case t == avx512:
 					s.qdotTile512(f, form, rows)
 				case t == avxvnni:
@@ -179,18 +195,21 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 				s.p("VADDPS Z%d, Z%d, Z%d", a, sum(i, p), sum(i, p))
 			}
 		}
-	}
-	if form.offset {
-		s.p("VMOVUPS (R12), Z24")
-		s.p("VMOVUPS (R12)(R10*1), Z25")
+		if !form.offset {
+			continue
+		}
+		s.p("VMOVUPS %d(R12), Z24", part*64)
+		s.p("VMOVUPS %d(R12)(R10*1), Z25", part*64)
 		for i := range rows {
 			for p := range panels {
 				x := spare()
-				s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, recordScaledSum), 24+p, x)
+				s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, form.scaledSumAt(part)), 24+p, x)
 				s.p("VADDPS Z%d, Z%d, Z%d", x, sum(i, p), sum(i, p))
 			}
 		}
-		s.p("ADDQ $64, R12")
+	}
+	if form.offset {
+		s.p("ADDQ $%d, R12", 64*32/form.each)
 	}
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)

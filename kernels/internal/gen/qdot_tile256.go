@@ -60,7 +60,7 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	for part := range 32 / form.each {
 		first := part * form.each / 4
 		if form.wide {
-			s.widePart(rows, place)
+			s.widePart(rows, first, form.each/4, place)
 		} else {
 			for i := range rows {
 				s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
@@ -91,15 +91,18 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
 			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
 		}
-	}
-	if form.offset {
-		s.p("VMOVUPS (R12), Y%d", weights)
+		if !form.offset {
+			continue
+		}
+		s.p("VMOVUPS %d(R12), Y%d", part*64, weights)
 		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScaledSum), scratch)
+			s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(part)), scratch)
 			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
 			s.p("VADDPS Y%d, Y%d, Y%d", scratch, i, i)
 		}
-		s.p("ADDQ $64, R12")
+	}
+	if form.offset {
+		s.p("ADDQ $%d, R12", 64*32/form.each)
 	}
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
@@ -114,16 +117,16 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	s.p("RET")
 }
 
-// widePart writes the products of 32 weights of 8 bits.
-func (s *source) widePart(rows int, place func(i, offset int) string) {
+// widePart writes the products of so many words of weights of 8 bits.
+func (s *source) widePart(rows, first, words int, place func(i, offset int) string) {
 	const magnitudes, signs, scratch, excess = 12, 13, 14, 15
-	for word := range 8 {
+	for word := first; word < first+words; word++ {
 		s.p("VMOVDQU %d(DI), Y%d", word*64, signs)
 		s.p("VPXOR (R10), Y%d, Y%d", signs, signs)
 		s.p("VPABSB Y%d, Y%d", signs, magnitudes)
 		s.p("VPXOR Y%d, Y%d, Y%d", scratch, scratch, scratch)
 		s.p("VPCMPGTB Y%d, Y%d, Y%d", signs, scratch, signs)
-		if word == 0 {
+		if word == first {
 			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, excess)
 		} else {
 			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, scratch)
@@ -133,7 +136,7 @@ func (s *source) widePart(rows int, place func(i, offset int) string) {
 			s.p("VPBROADCASTD %s, Y%d", place(i, 4*word), scratch)
 			s.p("VPXOR Y%d, Y%d, Y%d", signs, scratch, scratch)
 			s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch, magnitudes, scratch)
-			if word == 0 {
+			if word == first {
 				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, rows+i)
 			} else {
 				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)

@@ -130,7 +130,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 		}
 		two(24, 25, 24, 25)
 		for p := range pairs {
-			ofRows(p, recordScaledSum)
+			ofRows(p, form.scaledSumAt(part))
 			for c := range columns {
 				s.word("add", 4, sum(p, c), sum(p, c), scale(c))
 			}

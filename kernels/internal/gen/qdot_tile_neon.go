@@ -70,7 +70,7 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 			s.p("FMOVQ %d(R8), F%d", 64*part+16*v, weights+v)
 		}
 		for i := range rows {
-			s.p("FMOVD %d(R%d), F%d", recordScale, 1+i, activations+i)
+			s.p("FMOVS %d(R%d), F%d", recordScale, 1+i, activations+i)
 			for v := range 2 {
 				a := acc(i, v)
 				s.element("mul", scratch, weights+v, activations+i, 0)
@@ -79,18 +79,22 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 				s.word("add", 4, sum(i, v), sum(i, v), a)
 			}
 		}
-	}
-	if form.offset {
+		if !form.offset {
+			continue
+		}
 		for v := range 2 {
-			s.p("FMOVQ %d(R9), F%d", 16*v, weights+v)
+			s.p("FMOVQ %d(R9), F%d", 64*part+16*v, weights+v)
 		}
 		for i := range rows {
+			s.p("FMOVS %d(R%d), F%d", form.scaledSumAt(part), 1+i, activations+i)
 			for v := range 2 {
-				s.element("mul", scratch, weights+v, activations+i, 1)
+				s.element("mul", scratch, weights+v, activations+i, 0)
 				s.word("add", 4, sum(i, v), sum(i, v), scratch)
 			}
 		}
-		s.p("ADD $64, R9")
+	}
+	if form.offset {
+		s.p("ADD $%d, R9", 64*32/form.each)
 	}
 	s.p("ADD $%d, R7", 32*16)
 	s.p("ADD $%d, R8", 64*32/form.each)

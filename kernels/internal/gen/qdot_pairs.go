@@ -1,0 +1,61 @@
+package main
+
+// The formats of kernels/qdot with 2 bits of weights in the layout of tq2_0 and a scale for 16 of them.
+
+// runs calls with for each of the four runs of 32 weights whose pairs of bits share words: all of them word by word, or
+// where sums find no registers one after the other.
+func (b *panelBody) runs(word func(w int, runs []int), finish func(run int)) {
+	together := [][]int{{0, 1, 2, 3}}
+	if b.vec && b.t.registers == 16 {
+		together = [][]int{{0}, {1}, {2}, {3}}
+	}
+	for _, runs := range together {
+		for w := range 8 {
+			word(w, runs)
+		}
+		for _, run := range runs {
+			finish(run)
+		}
+	}
+}
+
+func (b *panelBody) q2_k(i int) {
+	w := b.word(20)
+	d, low := b.add("lowHalf", temp, 0, w), b.add("lowHalf", temp, 0, b.shr(w, 16))
+	low = b.xor(low, b.bits(signBit32))
+	b.runs(func(w int, runs []int) {
+		v := b.word(4 + 8*i + w)
+		for _, run := range runs {
+			b.field(32*i+8*run+w, v, 2*run, lowPairs)
+		}
+	}, func(run int) {
+		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
+			v := b.word(j / 4)
+			s, m := b.and(b.shift(v, j%4*8), b.bits(15)), b.and(b.shift(v, j%4*8+4), b.bits(15))
+			b.finish(j, b.times(b.toFloat(s), d), b.times(b.toFloat(m), low))
+		}
+	})
+}
+
+func (b *panelBody) q3_k(i int) {
+	d := b.halves()
+	b.runs(func(w int, runs []int) {
+		v, high := b.word(8+8*i+w), b.word(w)
+		for _, run := range runs {
+			bit := 4*i + run // of the third bits
+			if b.vec && b.unsigned() && run < 3 {
+				x := b.and(v, b.bits(lowPairs<<(2*run)))
+				b.multiple(32*i+8*run+w, 2*run, b.andOr(b.shift(high, bit-2*run-2), b.bits(0x04040404<<(2*run)), x))
+				continue
+			}
+			x := b.and(b.shift(v, 2*run), b.bits(lowPairs))
+			b.group(32*i+8*run+w, b.andOr(b.shift(high, bit-2), b.bits(0x04040404), x))
+		}
+	}, func(run int) {
+		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
+			s := b.and(b.shift(b.word(24+j%8/4), j%4*8+j/8*4), b.bits(15))
+			s = b.andOr(b.shift(b.word(26), j%4*8+j/4*2-4), b.bits(0x30), s)
+			b.finish(j, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
+		}
+	})
+}

@@ -1,0 +1,16 @@
+package qdot
+
+// q2_k: 16 bytes, of which byte i has the scale of the weights 16i to 16i+15 low and their offset high; twice 32 bytes
+// as in tq2_0 with nothing added; f16 factors of the scales and of the offsets. Offsets are subtracted.
+var q2_k = Format{
+	Name: "q2_k", Block: 256, Bytes: 84, each: 16, offset: true,
+	expand: func(q []int8, s, m []float32, b []byte) {
+		d, low := f16(b[80:]), f16(b[82:])
+		for i, v := range b[:16] {
+			s[i], m[i] = float32(d*float32(v&15)), -float32(low*float32(v>>4))
+		}
+		for i := range 32 {
+			put(q[8*i:], pairs(b[16:], i))
+		}
+	},
+}
