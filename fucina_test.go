@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -344,6 +345,74 @@ func TestClosed(t *testing.T) {
 	}
 	if err := p.Call(context.Background(), "f", nil); err == nil {
 		t.Error("a closed interpreter called a function")
+	}
+}
+
+// Whatever a script leaves behind, and whatever a program asks for, storing it is an error or not, but never a panic.
+func TestValuesThatDoNotFit(t *testing.T) {
+	p := New()
+	defer p.Close()
+	if err := p.Run(nil, script(`
+def same(x): return x
+loop = []
+loop.append(loop)
+ring = {}
+ring["next"] = ring
+deep = []
+for i in range(5000):
+    deep = [deep]
+none, pair, many = {None: 1}, {(1, 2): 3}, 1 << 500 << 500 << 500
+huge = 1e300
+`), "main.star", nil); err != nil { // a nil context is one that is never done
+		t.Fatal(err)
+	}
+	type node struct{ Next *node }
+	type tree []tree
+	for _, c := range []struct {
+		name string
+		to   any
+		want string // "" if it fits
+	}{
+		{"loop", new(any), "contain themselves"},
+		{"loop", new([]any), "contain themselves"},
+		{"loop", new(tree), "contain themselves"},
+		{"ring", new(any), "contain themselves"},
+		{"ring", new(node), "contain themselves"},
+		{"deep", new(any), "contain themselves"},
+		{"none", new(any), ""},
+		{"none", new(map[any]any), ""},
+		{"pair", new(any), ""},
+		{"pair", new(map[any]any), "key (1, 2): Go cannot hash it"},
+		{"many", new(float64), "does not fit into float64"},
+		{"many", new(*big.Int), ""},
+		{"huge", new(float32), "1e+300 does not fit into float32"},
+		{"huge", new([1]float64), "got float, want [1]float64"},
+		{"same", new(func()), "got function, want func()"},
+		{"huge", nil, "want a pointer"},
+	} {
+		err := p.Get(c.name, c.to)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s into %T: got %v, want %q", c.name, c.to, err, c.want)
+		}
+	}
+	var none, pair any
+	if p.Get("none", &none) != nil || !reflect.DeepEqual(none, map[any]any{nil: int64(1)}) {
+		t.Errorf("none is %v", none)
+	}
+	if p.Get("pair", &pair) != nil || !reflect.DeepEqual(pair, map[any]any{"(1, 2)": int64(3)}) {
+		t.Errorf("pair is %v", pair)
+	}
+
+	var got any
+	for _, x := range []any{(*big.Int)(nil), (*core.Tensor)(nil), (*node)(nil)} {
+		if err := p.Call(t.Context(), "same", &got, x); err != nil || got != nil {
+			t.Errorf("%T: got %v, %v, want nil", x, got, err)
+		}
+	}
+	circle := &node{}
+	circle.Next = circle
+	if err := p.Call(t.Context(), "same", &got, circle); err == nil || !strings.Contains(err.Error(), "contains itself") {
+		t.Errorf("a circle of Go values: got %v", err)
 	}
 }
 
