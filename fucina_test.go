@@ -416,6 +416,32 @@ huge = 1e300
 	}
 }
 
+// A script cannot run the interpreter it runs in, and a program that closes one which runs closes it at the end.
+func TestOneRunAtATime(t *testing.T) {
+	var p *Interpreter
+	p = New(Builtin("again", func() error { return p.Run(t.Context(), script("x = 2"), "main.star", nil) }),
+		Builtin("call", func() error { return p.Call(t.Context(), "f", nil) }), Builtin("close", func() { p.Close() }))
+	if err := p.Run(t.Context(), script("def f(): pass\nx = 1"), "main.star", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []string{"again()", "call()"} {
+		err := p.Run(t.Context(), script(src), "main.star", nil)
+		if err == nil || !strings.Contains(err.Error(), "the interpreter is running a script") {
+			t.Errorf("%s: got %v", src, err)
+		}
+	}
+	if err := p.Run(t.Context(), script("a = ones(a=1000)\nclose()\nb = (a + 1).sum().item()"), "main.star", nil); err != nil {
+		t.Errorf("the rest of a run whose interpreter was closed: %v", err)
+	}
+	var x, b float64
+	if p.Get("x", &x) != nil || p.Get("b", &b) != nil || x != 1 || b != 2000 {
+		t.Errorf("x is %v, want 1; b is %v, want 2000", x, b)
+	}
+	if err := p.Call(t.Context(), "f", nil); err == nil || !strings.Contains(err.Error(), "was closed") {
+		t.Errorf("after the run: got %v, want a closed interpreter", err)
+	}
+}
+
 // A program that asks for it gives its scripts plots, which are saved where it says.
 func TestWith(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
@@ -462,6 +488,12 @@ func TestLines(t *testing.T) {
 	defer p.Close()
 	if err := p.Run(t.Context(), script(`got = [input(x) for x in ("a", "b", "c")]`), "main.star", nil); err != nil {
 		t.Fatal(err)
+	}
+	crash := New(Lines(func(string) (string, error) { panic("on purpose") }))
+	defer crash.Close()
+	err := crash.Run(t.Context(), script(`input()`), "main.star", nil)
+	if err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("a panic where lines are read: got %v", err)
 	}
 	var got []any
 	if err := p.Get("got", &got); err != nil || !reflect.DeepEqual(got, []any{"A", "B", nil}) {

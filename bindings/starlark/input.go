@@ -39,8 +39,10 @@ func input(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 			coming := make(chan line, 1)
 			it.lines.coming = coming
 			go func() {
-				text, err := it.cfg.ReadLine(prompt)
-				coming <- line{text, err}
+				var l line
+				defer func() { coming <- l }()
+				defer rescue(&l.err)
+				l.text, l.err = it.cfg.ReadLine(prompt)
 			}()
 		}
 		select {
