@@ -244,6 +244,7 @@ func TestHostileScripts(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	const ring = "loop = []\nring = struct(a=loop)\nloop.append(ring)\n" // a list in itself, by way of a struct
 	for _, c := range []struct{ src, want string }{
 		{"x = 1" + strings.Repeat("+1", 20_000), "chain of more than 2000"},
 		{"x = x" + strings.Repeat(".a", 20_000), "chain of more than 2000"},
@@ -256,6 +257,13 @@ func TestHostileScripts(t *testing.T) {
 		{"x = ones(**{\"\": 1})", "not an identifier"},
 		{"x = ones(**{\"\\n\": 1})", "not an identifier"},
 		{"x = list(range(1 << 62))", "too long"},
+		{"loop = []\nloop.append(loop)\ntensor(loop)", "contain themselves"},
+		{ring + "fail(loop)", "fail: [struct(a = [...])]"},
+		{ring + "fail(ring)", "fail: struct(a = [struct(a = [...])])"},
+		{ring + "ones(a=3)[ring]", "x[struct(a = "},
+		{ring + "ones(a=3).rename(a=ring)", "want a new axis name"},
+		{ring + "ones(a=3).slice(a=ring)", "want (start, stop)"},
+		{ring + "threads(ring)", "want a number from 1"},
 	} {
 		err := p.Run(ctx, script(c.src), "main.star", nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "internal error") {
@@ -411,7 +419,8 @@ huge = 1e300
 	}
 	circle := &node{}
 	circle.Next = circle
-	if err := p.Call(t.Context(), "same", &got, circle); err == nil || !strings.Contains(err.Error(), "contains itself") {
+	err := p.Call(t.Context(), "same", &got, circle)
+	if err == nil || !strings.Contains(err.Error(), "contains itself") {
 		t.Errorf("a circle of Go values: got %v", err)
 	}
 }
@@ -430,7 +439,8 @@ func TestOneRunAtATime(t *testing.T) {
 			t.Errorf("%s: got %v", src, err)
 		}
 	}
-	if err := p.Run(t.Context(), script("a = ones(a=1000)\nclose()\nb = (a + 1).sum().item()"), "main.star", nil); err != nil {
+	const rest = "a = ones(a=1000)\nclose()\nb = (a + 1).sum().item()"
+	if err := p.Run(t.Context(), script(rest), "main.star", nil); err != nil {
 		t.Errorf("the rest of a run whose interpreter was closed: %v", err)
 	}
 	var x, b float64

@@ -161,7 +161,7 @@ func (s *ggufSaver) writeLater(w io.Writer, name string, fn star.Callable, shape
 	x, ok := v.(Tensor)
 	if !ok || x.Shape() != shape {
 		return &core.Error{Op: s.op, Msg: fmt.Sprintf("tensors: %s: the function returned %s, but %s before",
-			name, v, shape)}
+			name, brief(v), shape)}
 	}
 	return x.WriteBlocks(w)
 }
@@ -200,7 +200,7 @@ func (s *ggufSaver) setMetadata(metadata star.IterableMapping) error {
 	for _, item := range metadata.Items() {
 		key, ok := star.AsString(item[0])
 		if !ok {
-			return &core.Error{Op: s.op, Msg: fmt.Sprintf("metadata: got the key %s, want a text", item[0]),
+			return &core.Error{Op: s.op, Msg: fmt.Sprintf("metadata: got the key %s, want a text", brief(item[0])),
 				Hint: `as in: metadata={"general.name": "mine"}`}
 		}
 		old, had := s.draft.Value(key)
@@ -232,7 +232,8 @@ func (s *ggufSaver) write(path string, split star.Value) ([]star.Value, error) {
 		}
 		if !fits || most < 1 || !strings.HasSuffix(path, ".gguf") {
 			return nil, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("got %q with split=%s, want a name that ends in "+
-				".gguf and a number of bytes", path, split), Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
+				".gguf and a number of bytes", path, brief(split)),
+				Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
 		}
 		var err error
 		if parts, names, err = s.draft.Split(path, most); err != nil {

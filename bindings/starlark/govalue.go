@@ -20,9 +20,9 @@ import (
 // FromGo is a Go value as scripts see it: nil, bools, integers, floats, strings, []byte (bytes), slices and
 // arrays (lists), maps with string, integer or bool keys (dicts, in the order of the keys), structs and pointers
 // to them (structs with the exported fields, named as in snake_case or by a `star:"name"` tag), functions
-// (see Function), *big.Int, *core.Tensor, and Starlark values as they are. A nil pointer is None. Tensors are not copied,
-// all else is. An error says what has no form in a script: other types, and what is nested more than 1000 deep, as is what
-// contains itself.
+// (see Function), *big.Int, *core.Tensor, and Starlark values as they are. A nil pointer is None. Tensors are not
+// copied, all else is. An error says what has no form in a script: other types, and what is nested more than 1000 deep,
+// as is what contains itself.
 func FromGo(v any) (star.Value, error) { return fromGo(v, 0) }
 
 // fromGo is FromGo inside of depth others.
