@@ -127,7 +127,8 @@ func TestExamplePrograms(t *testing.T) {
 		stdin string // a file
 		want  []string
 	}{
-		{[]string{"./examples/service", "-once"}, os.DevNull, []string{"200: sigmoid(3) = 0.9526, slope 0.0452\n", "400: "}},
+		{[]string{"./examples/service", "-once"}, os.DevNull,
+			[]string{"200: sigmoid(3) = 0.9526, slope 0.0452\n", "400: "}},
 		{[]string{"./examples/pipeline", "examples/pipeline/rules.star"}, "examples/pipeline/rows.csv",
 			[]string{"  a        0.573\n", "* d        1.732\n"}},
 		{[]string{"./examples/plugin"}, os.DevNull, []string{"Hinge is max(0, 1 - x)", "f32[row=2] [1.25,    0]\n"}},

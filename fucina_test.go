@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -338,6 +339,22 @@ func TestSave(t *testing.T) {
 	if err := save(reader, "x.npy"); err == nil || !strings.Contains(err.Error(), "lets scripts write no files") {
 		t.Errorf("without Save: got %v", err)
 	}
+}
+
+// How far a loop is goes where the program says, and not into what the script prints.
+func TestStderr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, far strings.Builder
+		p := New(Stdout(&out), Stderr(&far), Builtin("sleep", func() { time.Sleep(20 * time.Second) }))
+		defer p.Close()
+		src := "for i in progress(range(2), label=\"rows\"):\n    print(i)\n    sleep()\n"
+		if err := p.Run(t.Context(), script(src), "main.star", nil); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != "0\n1\n" || !strings.HasPrefix(far.String(), "rows  1/2 [") {
+			t.Errorf("printed %q, showed %q", out.String(), far.String())
+		}
+	})
 }
 
 // A closed interpreter says so.
