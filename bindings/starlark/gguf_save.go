@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -242,12 +243,15 @@ func (s *ggufSaver) write(path string, split star.Value) ([]star.Value, error) {
 	}
 	var write func(i int) error
 	write = func(i int) error {
-		return s.it.Save("save_gguf", names[i], func(w io.Writer) error {
+		var later error // of a part behind this one, which says whose it is
+		err := s.it.Save("save_gguf", names[i], func(w io.Writer) error {
 			if err := parts[i].Write(w); err != nil || i+1 == len(parts) {
 				return err
 			}
-			return write(i + 1)
+			later = write(i + 1)
+			return later
 		})
+		return cmp.Or(later, err)
 	}
 	if err := write(0); err != nil {
 		return nil, err
