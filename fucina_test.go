@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -304,6 +305,15 @@ func TestSave(t *testing.T) {
 		if err := save(p, path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
+		if err := root.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := save(p, "x.npy"); err != nil {
+		t.Error(err)
+	}
+	if info, err := root.Stat("x.npy"); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("a file that others may not read is %v after it was saved anew, %v", info.Mode(), err)
 	}
 	bad := map[string]string{"../outside/x.npy": "escapes", filepath.Join(base, "outside", "x.npy"): "escapes",
 		"sub": "it is a folder", "": "got no file name", "no/such/x.npy": "no such file"}
