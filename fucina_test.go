@@ -421,8 +421,8 @@ huge = 1e300
 		{"many", new(float64), "does not fit into float64"},
 		{"many", new(*big.Int), ""},
 		{"huge", new(float32), "1e+300 does not fit into float32"},
-		{"huge", new([1]float64), "got float, want [1]float64"},
-		{"same", new(func()), "got function, want func()"},
+		{"huge", new([1]float64), "got float, want a value of the Go type [1]float64"},
+		{"same", new(func()), "got function, want a value of the Go type func()"},
 		{"huge", nil, "want a pointer"},
 	} {
 		err := p.Get(c.name, c.to)
@@ -449,6 +449,24 @@ huge = 1e300
 	err := p.Call(t.Context(), "same", &got, circle)
 	if err == nil || !strings.Contains(err.Error(), "contains itself") {
 		t.Errorf("a circle of Go values: got %v", err)
+	}
+}
+
+// A builtin says in the words of scripts what it takes.
+func TestArguments(t *testing.T) {
+	p := New(Builtin("takes", func(*core.Tensor, []float64, map[string]int, struct{ Width, Size int }) {}))
+	defer p.Close()
+	for args, want := range map[string]string{
+		"1, 2, 3, 4":                             "argument 1: got int, want a tensor",
+		"ones(a=1), 2, 3, 4":                     "argument 2: got int, want a list",
+		"ones(a=1), [{}], 3, 4":                  "argument 2: element 0: got dict, want a number",
+		"ones(a=1), [1], {'a': 's'}, 4":          "argument 3: value of \"a\": got string, want an int",
+		"ones(a=1), [1], {}, struct(height = 1)": "argument 4: got an unknown field height, want width, size",
+	} {
+		err := p.Run(t.Context(), script("takes("+args+")"), "main.star", nil)
+		if err == nil || !strings.Contains(err.Error(), "takes: "+want) {
+			t.Errorf("takes(%s): got %v, want %q", args, err, want)
+		}
 	}
 }
 

@@ -242,7 +242,7 @@ func into(v star.Value, to reflect.Value, depth int) error {
 	if depth > maxNesting {
 		return errNesting
 	}
-	bad := func() error { return fmt.Errorf("got %s, want %s", v.Type(), to.Type()) }
+	bad := func() error { return fmt.Errorf("got %s, want %s", v.Type(), inScripts(to.Type())) }
 	switch p := to.Addr().Interface().(type) {
 	case **core.Tensor:
 		x, ok := v.(Tensor)
@@ -315,6 +315,36 @@ func into(v star.Value, to reflect.Value, depth int) error {
 		return intoInteger(v, to, bad)
 	}
 	return nil
+}
+
+// inScripts is what scripts call what is stored into a variable of type t.
+func inScripts(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[*core.Tensor]():
+		return "a tensor"
+	case reflect.TypeFor[[]byte]():
+		return "bytes"
+	case reflect.TypeFor[*big.Int]():
+		return "an int"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "an int"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a bool"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map:
+		return "a dict"
+	case reflect.Struct:
+		return "a struct"
+	}
+	return "a value of the Go type " + t.String() + ", which no script has"
 }
 
 func intoInteger(v star.Value, to reflect.Value, bad func() error) error {
@@ -400,10 +430,15 @@ func intoStruct(v star.Value, to reflect.Value, depth int, bad func() error) err
 		return bad()
 	}
 	fields = maps.Clone(fields)
+	var known []string
 	for i := range to.NumField() {
 		f := to.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		known = append(known, fieldName(f))
 		value, ok := fields[fieldName(f)]
-		if !ok || !f.IsExported() {
+		if !ok {
 			continue
 		}
 		delete(fields, fieldName(f))
@@ -412,7 +447,7 @@ func intoStruct(v star.Value, to reflect.Value, depth int, bad func() error) err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		return fmt.Errorf("%s has no field %s", to.Type(), name)
+		return fmt.Errorf("got an unknown field %s, want %s", name, strings.Join(known, ", "))
 	}
 	return nil
 }
