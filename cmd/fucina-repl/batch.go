@@ -115,8 +115,8 @@ func programs() string {
 }
 
 // batch runs a script to its end or to Ctrl-C and returns the exit code. A script that finishes a step first has until
-// a second Ctrl-C. When the prompt follows, it waits for an interrupted script; otherwise one that does not stop soon is
-// left behind.
+// a second Ctrl-C. When the prompt follows, it waits for an interrupted script; otherwise one that does not stop soon
+// is left behind.
 func (p *program) batch(script func(context.Context) error) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
