@@ -79,6 +79,9 @@ func (w *textWriter) value(v star.Value) error {
 		}
 	}
 	switch v := v.(type) {
+	case nil:
+		w.out.WriteString("nothing") // an argument that was left out
+		return nil
 	case *star.List:
 		return w.nested(v, "[", "]", func() error { return w.elements(v) })
 	case star.Tuple:
