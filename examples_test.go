@@ -124,17 +124,23 @@ func TestExamplePrograms(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args  []string
-		stdin string
+		stdin string // a file
 		want  []string
 	}{
-		{[]string{"./examples/service", "-once"}, "", []string{"200: sigmoid(3) = 0.9526, slope 0.0452\n", "400: "}},
-		{[]string{"./examples/pipeline", "examples/pipeline/rules.star"}, "a,1,2\nb,1.1,2.1\nc,0.9,1.8\nd,9,12\n",
+		{[]string{"./examples/service", "-once"}, os.DevNull,
+			[]string{"200: sigmoid(3) = 0.9526, slope 0.0452\n", "400: "}},
+		{[]string{"./examples/pipeline", "examples/pipeline/rules.star"}, "examples/pipeline/rows.csv",
 			[]string{"  a        0.573\n", "* d        1.732\n"}},
-		{[]string{"./examples/plugin"}, "", []string{"Hinge is max(0, 1 - x)", "f32[row=2] [1.25,    0]\n"}},
+		{[]string{"./examples/plugin"}, os.DevNull, []string{"Hinge is max(0, 1 - x)", "f32[row=2] [1.25,    0]\n"}},
 	} {
 		t.Run(filepath.Base(c.args[0]), func(t *testing.T) {
+			stdin, err := os.Open(c.stdin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdin.Close()
 			cmd := exec.Command("go", append([]string{"run"}, c.args...)...)
-			cmd.Stdin = strings.NewReader(c.stdin)
+			cmd.Stdin = stdin
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"unsafe"
 
 	star "go.starlark.net/starlark"
@@ -24,9 +25,11 @@ type Error = starlark.Error
 // Interpreter runs scripts. It serves one goroutine at a time; a program may have as many as it likes, and they
 // may share frozen values and tensors.
 type Interpreter struct {
-	it     *starlark.Interp
-	err    error // of an option
-	closed bool
+	it  *starlark.Interp
+	err error // of an option
+
+	mu              sync.Mutex // of what follows
+	running, closed bool
 }
 
 // Option is a setting of New.
@@ -46,6 +49,9 @@ type builtin struct {
 
 // Stdout is where print and write go. The default is the standard output.
 func Stdout(w io.Writer) Option { return func(s *settings) { s.config.Stdout = w } }
+
+// Stderr is where what scripts do at length shows how far it is, as progress does. The default is the standard error.
+func Stderr(w io.Writer) Option { return func(s *settings) { s.config.Stderr = w } }
 
 // Lines lets scripts read lines by input(prompt): read returns the next one, or io.EOF after the last. Without it they
 // read none.
@@ -137,9 +143,10 @@ func (p *Interpreter) predeclare(name string, value any) {
 // script's own global variables are there for Get and Call afterwards, also after an error those assigned so
 // far. A done context stops it, kernels included, within 50 ms.
 func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals map[string]any) error {
-	if p.closed {
-		return errClosed
+	if err := p.begin(); err != nil {
+		return err
 	}
+	defer p.end()
 	if files == nil {
 		return errors.New("fucina: got no files to run from")
 	}
@@ -173,9 +180,10 @@ func (p *Interpreter) Get(name string, to any) error {
 // Call calls the script's function name with Go values and stores its result into what to points to, unless
 // that is nil.
 func (p *Interpreter) Call(ctx context.Context, name string, to any, args ...any) error {
-	if p.closed {
-		return errClosed
+	if err := p.begin(); err != nil {
+		return err
 	}
+	defer p.end()
 	fn, ok := p.it.Globals()[name]
 	if !ok {
 		return fmt.Errorf("fucina: the script has no function %s", name)
@@ -197,13 +205,39 @@ func (p *Interpreter) Call(ctx context.Context, name string, to any, args ...any
 	return nil
 }
 
-var errClosed = errors.New("fucina: the interpreter was closed")
+// begin claims the interpreter for a run, which end ends.
+func (p *Interpreter) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return errors.New("fucina: the interpreter was closed")
+	case p.running:
+		return errors.New("fucina: the interpreter is running a script; want one interpreter for each goroutine, and " +
+			"none that a script's call of Go runs again")
+	}
+	p.running = true
+	return nil
+}
 
-// Close ends the interpreter and gives its tensor memory back. Tensors the program still holds stay valid. Run and Call
-// then return an error; a second Close does nothing.
+func (p *Interpreter) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = false
+	if p.closed {
+		p.it.Close()
+	}
+}
+
+// Close ends the interpreter and gives its tensor memory back; of one that is running, at the end of the run. Tensors
+// the program still holds stay valid. Run and Call then return an error; a second Close does nothing.
 func (p *Interpreter) Close() {
-	if !p.closed {
-		p.closed = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if p.closed = true; !p.running {
 		p.it.Close()
 	}
 }

@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -243,6 +246,7 @@ func TestHostileScripts(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	const ring = "loop = []\nring = struct(a=loop)\nloop.append(ring)\n" // a list in itself, by way of a struct
 	for _, c := range []struct{ src, want string }{
 		{"x = 1" + strings.Repeat("+1", 20_000), "chain of more than 2000"},
 		{"x = x" + strings.Repeat(".a", 20_000), "chain of more than 2000"},
@@ -255,6 +259,13 @@ func TestHostileScripts(t *testing.T) {
 		{"x = ones(**{\"\": 1})", "not an identifier"},
 		{"x = ones(**{\"\\n\": 1})", "not an identifier"},
 		{"x = list(range(1 << 62))", "too long"},
+		{"loop = []\nloop.append(loop)\ntensor(loop)", "contain themselves"},
+		{ring + "fail(loop)", "fail: [struct(a = [...])]"},
+		{ring + "fail(ring)", "fail: struct(a = [struct(a = [...])])"},
+		{ring + "ones(a=3)[ring]", "x[struct(a = "},
+		{ring + "ones(a=3).rename(a=ring)", "want a new axis name"},
+		{ring + "ones(a=3).slice(a=ring)", "want (start, stop)"},
+		{ring + "threads(ring)", "want a number from 1"},
 	} {
 		err := p.Run(ctx, script(c.src), "main.star", nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "internal error") {
@@ -294,6 +305,15 @@ func TestSave(t *testing.T) {
 		if err := save(p, path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
+		if err := root.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := save(p, "x.npy"); err != nil {
+		t.Error(err)
+	}
+	if info, err := root.Stat("x.npy"); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("a file that others may not read is %v after it was saved anew, %v", info.Mode(), err)
 	}
 	bad := map[string]string{"../outside/x.npy": "escapes", filepath.Join(base, "outside", "x.npy"): "escapes",
 		"sub": "it is a folder", "": "got no file name", "no/such/x.npy": "no such file"}
@@ -331,6 +351,22 @@ func TestSave(t *testing.T) {
 	}
 }
 
+// How far a loop is goes where the program says, and not into what the script prints.
+func TestStderr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, far strings.Builder
+		p := New(Stdout(&out), Stderr(&far), Builtin("sleep", func() { time.Sleep(20 * time.Second) }))
+		defer p.Close()
+		src := "for i in progress(range(2), label=\"rows\"):\n    print(i)\n    sleep()\n"
+		if err := p.Run(t.Context(), script(src), "main.star", nil); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != "0\n1\n" || !strings.HasPrefix(far.String(), "rows  1/2 [") {
+			t.Errorf("printed %q, showed %q", out.String(), far.String())
+		}
+	})
+}
+
 // A closed interpreter says so.
 func TestClosed(t *testing.T) {
 	p := New()
@@ -344,6 +380,120 @@ func TestClosed(t *testing.T) {
 	}
 	if err := p.Call(context.Background(), "f", nil); err == nil {
 		t.Error("a closed interpreter called a function")
+	}
+}
+
+// Whatever a script leaves behind, and whatever a program asks for, storing it is an error or not, but never a panic.
+func TestValuesThatDoNotFit(t *testing.T) {
+	p := New()
+	defer p.Close()
+	if err := p.Run(nil, script(`
+def same(x): return x
+loop = []
+loop.append(loop)
+ring = {}
+ring["next"] = ring
+deep = []
+for i in range(5000):
+    deep = [deep]
+none, pair, many = {None: 1}, {(1, 2): 3}, 1 << 500 << 500 << 500
+huge = 1e300
+`), "main.star", nil); err != nil { // a nil context is one that is never done
+		t.Fatal(err)
+	}
+	type node struct{ Next *node }
+	type tree []tree
+	for _, c := range []struct {
+		name string
+		to   any
+		want string // "" if it fits
+	}{
+		{"loop", new(any), "contain themselves"},
+		{"loop", new([]any), "contain themselves"},
+		{"loop", new(tree), "contain themselves"},
+		{"ring", new(any), "contain themselves"},
+		{"ring", new(node), "contain themselves"},
+		{"deep", new(any), "contain themselves"},
+		{"none", new(any), ""},
+		{"none", new(map[any]any), ""},
+		{"pair", new(any), ""},
+		{"pair", new(map[any]any), "key (1, 2): Go cannot hash it"},
+		{"many", new(float64), "does not fit into float64"},
+		{"many", new(*big.Int), ""},
+		{"huge", new(float32), "1e+300 does not fit into float32"},
+		{"huge", new([1]float64), "got float, want a value of the Go type [1]float64"},
+		{"same", new(func()), "got function, want a value of the Go type func()"},
+		{"huge", nil, "want a pointer"},
+	} {
+		err := p.Get(c.name, c.to)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s into %T: got %v, want %q", c.name, c.to, err, c.want)
+		}
+	}
+	var none, pair any
+	if p.Get("none", &none) != nil || !reflect.DeepEqual(none, map[any]any{nil: int64(1)}) {
+		t.Errorf("none is %v", none)
+	}
+	if p.Get("pair", &pair) != nil || !reflect.DeepEqual(pair, map[any]any{"(1, 2)": int64(3)}) {
+		t.Errorf("pair is %v", pair)
+	}
+
+	var got any
+	for _, x := range []any{(*big.Int)(nil), (*core.Tensor)(nil), (*node)(nil)} {
+		if err := p.Call(t.Context(), "same", &got, x); err != nil || got != nil {
+			t.Errorf("%T: got %v, %v, want nil", x, got, err)
+		}
+	}
+	circle := &node{}
+	circle.Next = circle
+	err := p.Call(t.Context(), "same", &got, circle)
+	if err == nil || !strings.Contains(err.Error(), "contains itself") {
+		t.Errorf("a circle of Go values: got %v", err)
+	}
+}
+
+// A builtin says in the words of scripts what it takes.
+func TestArguments(t *testing.T) {
+	p := New(Builtin("takes", func(*core.Tensor, []float64, map[string]int, struct{ Width, Size int }) {}))
+	defer p.Close()
+	for args, want := range map[string]string{
+		"1, 2, 3, 4":                             "argument 1: got int, want a tensor",
+		"ones(a=1), 2, 3, 4":                     "argument 2: got int, want a list",
+		"ones(a=1), [{}], 3, 4":                  "argument 2: element 0: got dict, want a number",
+		"ones(a=1), [1], {'a': 's'}, 4":          "argument 3: value of \"a\": got string, want an int",
+		"ones(a=1), [1], {}, struct(height = 1)": "argument 4: got an unknown field height, want width, size",
+	} {
+		err := p.Run(t.Context(), script("takes("+args+")"), "main.star", nil)
+		if err == nil || !strings.Contains(err.Error(), "takes: "+want) {
+			t.Errorf("takes(%s): got %v, want %q", args, err, want)
+		}
+	}
+}
+
+// A script cannot run the interpreter it runs in, and a program that closes one which runs closes it at the end.
+func TestOneRunAtATime(t *testing.T) {
+	var p *Interpreter
+	p = New(Builtin("again", func() error { return p.Run(t.Context(), script("x = 2"), "main.star", nil) }),
+		Builtin("call", func() error { return p.Call(t.Context(), "f", nil) }), Builtin("close", func() { p.Close() }))
+	if err := p.Run(t.Context(), script("def f(): pass\nx = 1"), "main.star", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []string{"again()", "call()"} {
+		err := p.Run(t.Context(), script(src), "main.star", nil)
+		if err == nil || !strings.Contains(err.Error(), "the interpreter is running a script") {
+			t.Errorf("%s: got %v", src, err)
+		}
+	}
+	const rest = "a = ones(a=1000)\nclose()\nb = (a + 1).sum().item()"
+	if err := p.Run(t.Context(), script(rest), "main.star", nil); err != nil {
+		t.Errorf("the rest of a run whose interpreter was closed: %v", err)
+	}
+	var x, b float64
+	if p.Get("x", &x) != nil || p.Get("b", &b) != nil || x != 1 || b != 2000 {
+		t.Errorf("x is %v, want 1; b is %v, want 2000", x, b)
+	}
+	if err := p.Call(t.Context(), "f", nil); err == nil || !strings.Contains(err.Error(), "was closed") {
+		t.Errorf("after the run: got %v, want a closed interpreter", err)
 	}
 }
 
@@ -393,6 +543,12 @@ func TestLines(t *testing.T) {
 	defer p.Close()
 	if err := p.Run(t.Context(), script(`got = [input(x) for x in ("a", "b", "c")]`), "main.star", nil); err != nil {
 		t.Fatal(err)
+	}
+	crash := New(Lines(func(string) (string, error) { panic("on purpose") }))
+	defer crash.Close()
+	err := crash.Run(t.Context(), script(`input()`), "main.star", nil)
+	if err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("a panic where lines are read: got %v", err)
 	}
 	var got []any
 	if err := p.Get("got", &got); err != nil || !reflect.DeepEqual(got, []any{"A", "B", nil}) {

@@ -243,7 +243,7 @@ func (it *Interp) chatValue(op, where string, v star.Value, depth int) (chat.Val
 		for _, item := range v.Items() {
 			name, ok := star.AsString(item[0])
 			if !ok {
-				return nil, &core.Error{Op: op, Msg: fmt.Sprintf("%s has the key %s, want texts", where, item[0])}
+				return nil, &core.Error{Op: op, Msg: where + " has the key " + brief(item[0]) + ", want texts"}
 			}
 			if err := entry(d, name, item[1]); err != nil {
 				return nil, err

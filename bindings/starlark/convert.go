@@ -54,7 +54,7 @@ func (c *call) setMap(f *core.Field, keys *axis.List, values []star.Value) error
 		return setEach(c, p, keys, values, func(v star.Value) (string, error) {
 			s, ok := star.AsString(v)
 			if !ok || !axis.Valid(s) {
-				return "", fmt.Errorf("got %s, want a new axis name", v)
+				return "", fmt.Errorf("got %s, want a new axis name", brief(v))
 			}
 			return s, nil
 		})
@@ -99,7 +99,7 @@ func bothSides(v star.Value) (both [2]int, err error) {
 		return both, err
 	}
 	if seq.Len() != 2 {
-		return both, fmt.Errorf("got %s, want a number or (before, after)", v)
+		return both, fmt.Errorf("got %s, want a number or (before, after)", brief(v))
 	}
 	i := 0
 	for item := range star.Elements(seq) {
@@ -141,7 +141,7 @@ func size(v star.Value) (int, error) {
 func sliceRange(v star.Value) (core.Range, error) {
 	seq, ok := v.(star.Sequence)
 	if !ok || seq.Len() < 2 || seq.Len() > 3 {
-		return core.Range{}, fmt.Errorf("got %s, want (start, stop) or (start, stop, step)", v)
+		return core.Range{}, fmt.Errorf("got %s, want (start, stop) or (start, stop, step)", brief(v))
 	}
 	var parts [3]*int
 	i := 0
@@ -219,6 +219,9 @@ type nest struct {
 }
 
 func (b *nest) level(v star.Value, depth int) error {
+	if depth > maxNesting {
+		return errNesting
+	}
 	switch v := v.(type) {
 	case star.Bool:
 		b.ints = false

@@ -99,7 +99,7 @@ func (c *call) restGiven() bool {
 func keywordsOf(field int, d star.IterableMapping) (list []argument) {
 	for _, item := range d.Items() {
 		if name, ok := star.AsString(item[0]); ok {
-			list = append(list, argument{field, core.Keyword(name), item[1].String()})
+			list = append(list, argument{field, core.Keyword(name), brief(item[1])})
 		}
 	}
 	return list
@@ -175,13 +175,13 @@ func (c *call) text(i int, v star.Value) (string, bool) {
 	switch f.Kind {
 	case core.KindTensor:
 		if !isTensor(v) {
-			return v.String(), true
+			return brief(v), true
 		}
 		return f.Name, true
 	case core.KindTensors, core.KindNested:
 		return f.Name, true
 	}
-	return v.String(), true
+	return brief(v), true
 }
 
 // restText is v as the value of one keyword of those that field i takes.
@@ -190,7 +190,7 @@ func (c *call) restText(i int, name string, v star.Value) (string, bool) {
 	f := &probe.info.Fields[i]
 	keys, err := axis.Of(strings.TrimSuffix(name, "_"))
 	if err == nil && probe.setMap(f, keys, []star.Value{v}) == nil {
-		return v.String(), true
+		return brief(v), true
 	}
 	n, isNumber := star.AsFloat(v)
 	if t, ok := v.(Tensor); ok && t.Len() == 1 {
@@ -360,7 +360,7 @@ func (c *call) namedSizes(field int, numbers []star.Value) []argument {
 	}
 	list := make([]argument, len(numbers))
 	for i, v := range numbers {
-		list[i] = argument{field, names[i], v.String()}
+		list[i] = argument{field, names[i], brief(v)}
 	}
 	return list
 }

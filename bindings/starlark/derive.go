@@ -41,7 +41,7 @@ func tensorsOf(op string, v star.Value) (list []*core.Tensor, alone bool) {
 		}
 	}
 	if len(list) == 0 {
-		panic(&core.Error{Op: op, Msg: "the function gave " + v.String() + ", want a tensor or several",
+		panic(&core.Error{Op: op, Msg: "the function gave " + brief(v) + ", want a tensor or several",
 			Hint: "its last line is: return y"})
 	}
 	return list, false
@@ -262,14 +262,14 @@ func (f *customFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star
 func (f *customFunc) byPosition(args star.Tuple, kwargs []star.Tuple) string {
 	var words []string
 	for i, arg := range args {
-		word := arg.String()
+		word := brief(arg)
 		if fn, ok := f.fn.(*star.Function); ok && i < fn.NumParams() && isTensor(arg) {
 			word, _ = fn.Param(i)
 		}
 		words = append(words, word)
 	}
 	for _, pair := range kwargs {
-		words = append(words, pair[1].String())
+		words = append(words, brief(pair[1]))
 	}
 	return f.Name() + "(" + strings.Join(words, ", ") + ")"
 }

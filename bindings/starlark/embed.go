@@ -35,7 +35,7 @@ func modelEmbed(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 	if pooling != star.None {
 		name, _ := star.AsString(pooling)
 		if how = slices.Index(poolings, name); how < 0 {
-			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("pooling: got %s, want one of %s", pooling,
+			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("pooling: got %s, want one of %s", brief(pooling),
 				strings.Join(poolings, ", ")), Hint: `as in: m.embed("once", pooling="mean")`}
 		}
 	}

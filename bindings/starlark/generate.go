@@ -103,7 +103,7 @@ func (r *request) read(t *star.Thread, m *Model, settings []star.Tuple) (*genera
 	if r.tokens != star.None {
 		var err error
 		if g.tokens, err = star.AsInt32(r.tokens); err != nil {
-			return nil, &core.Error{Op: r.op, Msg: "max_tokens: got " + r.tokens.String(),
+			return nil, &core.Error{Op: r.op, Msg: "max_tokens: got " + brief(r.tokens),
 				Hint: "want a whole number: max_tokens=5"}
 		}
 	}

@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -161,7 +162,7 @@ func (s *ggufSaver) writeLater(w io.Writer, name string, fn star.Callable, shape
 	x, ok := v.(Tensor)
 	if !ok || x.Shape() != shape {
 		return &core.Error{Op: s.op, Msg: fmt.Sprintf("tensors: %s: the function returned %s, but %s before",
-			name, v, shape)}
+			name, brief(v), shape)}
 	}
 	return x.WriteBlocks(w)
 }
@@ -200,7 +201,7 @@ func (s *ggufSaver) setMetadata(metadata star.IterableMapping) error {
 	for _, item := range metadata.Items() {
 		key, ok := star.AsString(item[0])
 		if !ok {
-			return &core.Error{Op: s.op, Msg: fmt.Sprintf("metadata: got the key %s, want a text", item[0]),
+			return &core.Error{Op: s.op, Msg: fmt.Sprintf("metadata: got the key %s, want a text", brief(item[0])),
 				Hint: `as in: metadata={"general.name": "mine"}`}
 		}
 		old, had := s.draft.Value(key)
@@ -232,7 +233,8 @@ func (s *ggufSaver) write(path string, split star.Value) ([]star.Value, error) {
 		}
 		if !fits || most < 1 || !strings.HasSuffix(path, ".gguf") {
 			return nil, &core.Error{Op: "save_gguf", Msg: fmt.Sprintf("got %q with split=%s, want a name that ends in "+
-				".gguf and a number of bytes", path, split), Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
+				".gguf and a number of bytes", path, brief(split)),
+				Hint: `as in: save_gguf("a.gguf", like=f, split=2 << 30)`}
 		}
 		var err error
 		if parts, names, err = s.draft.Split(path, most); err != nil {
@@ -241,12 +243,15 @@ func (s *ggufSaver) write(path string, split star.Value) ([]star.Value, error) {
 	}
 	var write func(i int) error
 	write = func(i int) error {
-		return s.it.Save("save_gguf", names[i], func(w io.Writer) error {
+		var later error // of a part behind this one, which says whose it is
+		err := s.it.Save("save_gguf", names[i], func(w io.Writer) error {
 			if err := parts[i].Write(w); err != nil || i+1 == len(parts) {
 				return err
 			}
-			return write(i + 1)
+			later = write(i + 1)
+			return later
 		})
+		return cmp.Or(later, err)
 	}
 	if err := write(0); err != nil {
 		return nil, err

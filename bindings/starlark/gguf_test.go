@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -250,6 +251,12 @@ save_gguf("a.gguf", like=f, split=400000)`)
 				t.Fatalf("%s with room for %d bytes:\n%s\nwant\n%s", src, room, after, before)
 			}
 		}
+	}
+	room = 1000000
+	_, err := it.Eval(t.Context(), "<full>", `save_gguf("a.gguf", like=f, split=400000)`)
+	if err == nil || !strings.Contains(err.Error(), ": save_gguf: cannot save a-00003-of-00004.gguf: no space") ||
+		strings.Count(err.Error(), "save_gguf: ") > 1 {
+		t.Errorf("the disk is full in the third part: got %v", err)
 	}
 }
 

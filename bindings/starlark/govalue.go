@@ -1,8 +1,10 @@
 package starlark
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"reflect"
 	"slices"
@@ -18,8 +20,19 @@ import (
 // FromGo is a Go value as scripts see it: nil, bools, integers, floats, strings, []byte (bytes), slices and
 // arrays (lists), maps with string, integer or bool keys (dicts, in the order of the keys), structs and pointers
 // to them (structs with the exported fields, named as in snake_case or by a `star:"name"` tag), functions
-// (see Function), *core.Tensor, and Starlark values as they are. Tensors are not copied, all else is.
-func FromGo(v any) (star.Value, error) {
+// (see Function), *big.Int, *core.Tensor, and Starlark values as they are. A nil pointer is None. Tensors are not
+// copied, all else is. An error says what has no form in a script: other types, and what is nested more than 1000 deep,
+// as is what contains itself.
+func FromGo(v any) (star.Value, error) { return fromGo(v, 0) }
+
+// fromGo is FromGo inside of depth others.
+func fromGo(v any, depth int) (star.Value, error) {
+	if depth > maxNesting {
+		return nil, errors.New("a Go value is nested more than 1000 deep, or contains itself")
+	}
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && p.IsNil() {
+		return star.None, nil
+	}
 	switch v := v.(type) {
 	case nil:
 		return star.None, nil
@@ -32,10 +45,10 @@ func FromGo(v any) (star.Value, error) {
 	case *big.Int:
 		return star.MakeBigInt(v), nil
 	}
-	return fromReflect(reflect.ValueOf(v))
+	return fromReflect(reflect.ValueOf(v), depth)
 }
 
-func fromReflect(v reflect.Value) (star.Value, error) {
+func fromReflect(v reflect.Value, depth int) (star.Value, error) {
 	switch v.Kind() {
 	case reflect.Bool:
 		return star.Bool(v.Bool()), nil
@@ -51,38 +64,35 @@ func fromReflect(v reflect.Value) (star.Value, error) {
 		items := make([]star.Value, v.Len())
 		for i := range items {
 			var err error
-			if items[i], err = FromGo(v.Index(i).Interface()); err != nil {
+			if items[i], err = fromGo(v.Index(i).Interface(), depth+1); err != nil {
 				return nil, err
 			}
 		}
 		return star.NewList(items), nil
 	case reflect.Map:
-		return fromMap(v)
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return star.None, nil
-		}
-		return FromGo(v.Elem().Interface())
+		return fromMap(v, depth)
+	case reflect.Pointer:
+		return fromGo(v.Elem().Interface(), depth+1)
 	case reflect.Struct:
-		return fromStruct(v)
+		return fromStruct(v, depth)
 	case reflect.Func:
 		return Function("function", v.Interface())
 	}
 	return nil, fmt.Errorf("a Go value of type %s has no form in a script", v.Type())
 }
 
-func fromMap(v reflect.Value) (star.Value, error) {
+func fromMap(v reflect.Value, depth int) (star.Value, error) {
 	d := star.NewDict(v.Len())
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
 		return strings.Compare(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
 	})
 	for _, k := range keys {
-		key, err := FromGo(k.Interface())
+		key, err := fromGo(k.Interface(), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		value, err := FromGo(v.MapIndex(k).Interface())
+		value, err := fromGo(v.MapIndex(k).Interface(), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -93,14 +103,14 @@ func fromMap(v reflect.Value) (star.Value, error) {
 	return d, nil
 }
 
-func fromStruct(v reflect.Value) (star.Value, error) {
+func fromStruct(v reflect.Value, depth int) (star.Value, error) {
 	fields := star.StringDict{}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if !f.IsExported() {
 			continue
 		}
-		value, err := FromGo(v.Field(i).Interface())
+		value, err := fromGo(v.Field(i).Interface(), depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}
@@ -128,88 +138,111 @@ func fieldName(f reflect.StructField) string {
 	return b.String()
 }
 
-// ToGo is a script's value as Go sees it: nil, bool, int64 (*big.Int beyond it), float64, string, []byte, []any
-// for lists, tuples and sets, map[string]any for structs, modules and dicts with string keys, map[any]any for
-// other dicts, *core.Tensor. Other values, functions among them, stay what they are.
-func ToGo(v star.Value) any {
+// toGo is what Into stores into an any, from inside of depth others.
+func toGo(v star.Value, depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, errNesting
+	}
 	switch v := v.(type) {
 	case nil, star.NoneType:
-		return nil
+		return nil, nil
 	case star.Bool:
-		return bool(v)
+		return bool(v), nil
 	case star.Int:
 		if i, ok := v.Int64(); ok {
-			return i
+			return i, nil
 		}
-		return v.BigInt()
+		return v.BigInt(), nil
 	case star.Float:
-		return float64(v)
+		return float64(v), nil
 	case star.String:
-		return string(v)
+		return string(v), nil
 	case star.Bytes:
-		return []byte(v)
+		return []byte(v), nil
 	case Tensor:
-		return v.Tensor
+		return v.Tensor, nil
 	case star.IterableMapping:
-		return dictToGo(v)
+		return dictToGo(v, depth)
 	case *starlarkstruct.Struct:
 		fields := star.StringDict{}
 		v.ToStringDict(fields)
-		return namesToGo(fields)
+		return namesToGo(fields, depth)
 	case *starlarkstruct.Module:
-		return namesToGo(v.Members)
+		return namesToGo(v.Members, depth)
 	case *star.List, star.Tuple, *star.Set:
 		items := []any{}
 		for item := range star.Elements(v.(star.Iterable)) {
-			items = append(items, ToGo(item))
+			x, err := toGo(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, x)
 		}
-		return items
+		return items, nil
 	}
-	return v
+	return v, nil
 }
 
-func namesToGo(d star.StringDict) map[string]any {
+func namesToGo(d star.StringDict, depth int) (map[string]any, error) {
 	m := make(map[string]any, len(d))
 	for name, v := range d {
-		m[name] = ToGo(v)
+		x, err := toGo(v, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		m[name] = x
 	}
-	return m
+	return m, nil
 }
 
-func dictToGo(d star.IterableMapping) any {
+func dictToGo(d star.IterableMapping, depth int) (any, error) {
 	items := d.Items()
-	names := map[string]any{}
+	names, others := map[string]any{}, map[any]any{}
 	for _, item := range items {
-		if s, ok := star.AsString(item[0]); ok {
-			names[s] = ToGo(item[1])
+		key, err := toGo(item[0], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if !hashable(key) {
+			key = item[0].String()
+		}
+		value, err := toGo(item[1], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		others[key] = value
+		if name, ok := star.AsString(item[0]); ok {
+			names[name] = value
 		}
 	}
 	if len(names) == len(items) {
-		return names
+		return names, nil
 	}
-	m := map[any]any{}
-	for _, item := range items {
-		key := ToGo(item[0])
-		if !reflect.TypeOf(key).Comparable() {
-			key = item[0].String()
-		}
-		m[key] = ToGo(item[1])
-	}
-	return m
+	return others, nil
 }
 
-// Into stores a script's value into the variable that to points to, of any type FromGo takes. Numbers must fit;
-// a missing struct field stays as it is, an unknown one is an error.
+// hashable says whether a Go map can have key as a key.
+func hashable(key any) bool { return key == nil || reflect.ValueOf(key).Comparable() }
+
+// Into stores a script's value into the variable that to points to, of any type FromGo takes but arrays and functions.
+// Numbers must fit; a missing struct field stays as it is, an unknown one is an error. A variable of type any gets nil,
+// bool, int64 (*big.Int beyond it), float64, string, []byte, []any for lists, tuples and sets, map[string]any for
+// structs, modules and dicts with string keys, map[any]any for other dicts (where what Go cannot hash, such as a tuple,
+// is the text of it), *core.Tensor; other values, functions among them, stay what they are.
 func Into(v star.Value, to any) error {
 	p := reflect.ValueOf(to)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return fmt.Errorf("got %T to store into, want a pointer", to)
 	}
-	return into(v, p.Elem())
+	return into(v, p.Elem(), 0)
 }
 
-func into(v star.Value, to reflect.Value) error {
-	bad := func() error { return fmt.Errorf("got %s, want %s", v.Type(), to.Type()) }
+// into is Into inside of depth others.
+func into(v star.Value, to reflect.Value, depth int) error {
+	if depth > maxNesting {
+		return errNesting
+	}
+	bad := func() error { return fmt.Errorf("got %s, want %s", v.Type(), inScripts(to.Type())) }
 	switch p := to.Addr().Interface().(type) {
 	case **core.Tensor:
 		x, ok := v.(Tensor)
@@ -222,7 +255,18 @@ func into(v star.Value, to reflect.Value) error {
 		*p = v
 		return nil
 	case *any:
-		*p = ToGo(v)
+		x, err := toGo(v, depth)
+		*p = x
+		return err
+	case **big.Int:
+		switch v := v.(type) {
+		case star.Int:
+			*p = v.BigInt()
+		case star.NoneType:
+			*p = nil
+		default:
+			return bad()
+		}
 		return nil
 	case *[]byte:
 		b, ok := v.(star.Bytes)
@@ -250,24 +294,57 @@ func into(v star.Value, to reflect.Value) error {
 		if !ok {
 			return bad()
 		}
+		if _, whole := v.(star.Int); to.OverflowFloat(f) || whole && math.IsInf(f, 0) {
+			return fmt.Errorf("%s does not fit into %s", v, to.Type())
+		}
 		to.SetFloat(f)
 	case reflect.Slice:
-		return intoSlice(v, to, bad)
+		return intoSlice(v, to, depth, bad)
 	case reflect.Map:
-		return intoMap(v, to, bad)
+		return intoMap(v, to, depth, bad)
 	case reflect.Struct:
-		return intoStruct(v, to, bad)
+		return intoStruct(v, to, depth, bad)
 	case reflect.Pointer:
 		if v == star.None {
 			to.SetZero()
 			return nil
 		}
 		to.Set(reflect.New(to.Type().Elem()))
-		return into(v, to.Elem())
+		return into(v, to.Elem(), depth+1)
 	default:
 		return intoInteger(v, to, bad)
 	}
 	return nil
+}
+
+// inScripts is what scripts call what is stored into a variable of type t.
+func inScripts(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[*core.Tensor]():
+		return "a tensor"
+	case reflect.TypeFor[[]byte]():
+		return "bytes"
+	case reflect.TypeFor[*big.Int]():
+		return "an int"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "an int"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a bool"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map:
+		return "a dict"
+	case reflect.Struct:
+		return "a struct"
+	}
+	return "a value of the Go type " + t.String() + ", which no script has"
 }
 
 func intoInteger(v star.Value, to reflect.Value, bad func() error) error {
@@ -294,7 +371,7 @@ func intoInteger(v star.Value, to reflect.Value, bad func() error) error {
 	return nil
 }
 
-func intoSlice(v star.Value, to reflect.Value, bad func() error) error {
+func intoSlice(v star.Value, to reflect.Value, depth int, bad func() error) error {
 	seq, ok := v.(star.Iterable)
 	if !ok {
 		return bad()
@@ -303,7 +380,7 @@ func intoSlice(v star.Value, to reflect.Value, bad func() error) error {
 	i := 0
 	for item := range star.Elements(seq) {
 		element := reflect.New(to.Type().Elem()).Elem()
-		if err := into(item, element); err != nil {
+		if err := into(item, element, depth+1); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
 		list = reflect.Append(list, element)
@@ -313,7 +390,7 @@ func intoSlice(v star.Value, to reflect.Value, bad func() error) error {
 	return nil
 }
 
-func intoMap(v star.Value, to reflect.Value, bad func() error) error {
+func intoMap(v star.Value, to reflect.Value, depth int, bad func() error) error {
 	d, ok := v.(star.IterableMapping)
 	if !ok {
 		return bad()
@@ -321,10 +398,13 @@ func intoMap(v star.Value, to reflect.Value, bad func() error) error {
 	m := reflect.MakeMap(to.Type())
 	for _, item := range d.Items() {
 		key, value := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
-		if err := into(item[0], key); err != nil {
+		if err := into(item[0], key, depth+1); err != nil {
 			return fmt.Errorf("key %s: %w", item[0], err)
 		}
-		if err := into(item[1], value); err != nil {
+		if !key.Comparable() {
+			return fmt.Errorf("key %s: Go cannot hash it", item[0])
+		}
+		if err := into(item[1], value, depth+1); err != nil {
 			return fmt.Errorf("value of %s: %w", item[0], err)
 		}
 		m.SetMapIndex(key, value)
@@ -333,7 +413,7 @@ func intoMap(v star.Value, to reflect.Value, bad func() error) error {
 	return nil
 }
 
-func intoStruct(v star.Value, to reflect.Value, bad func() error) error {
+func intoStruct(v star.Value, to reflect.Value, depth int, bad func() error) error {
 	fields := star.StringDict{}
 	switch v := v.(type) {
 	case *starlarkstruct.Struct:
@@ -350,19 +430,24 @@ func intoStruct(v star.Value, to reflect.Value, bad func() error) error {
 		return bad()
 	}
 	fields = maps.Clone(fields)
+	var known []string
 	for i := range to.NumField() {
 		f := to.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		known = append(known, fieldName(f))
 		value, ok := fields[fieldName(f)]
-		if !ok || !f.IsExported() {
+		if !ok {
 			continue
 		}
 		delete(fields, fieldName(f))
-		if err := into(value, to.Field(i)); err != nil {
+		if err := into(value, to.Field(i), depth+1); err != nil {
 			return fmt.Errorf("field %s: %w", fieldName(f), err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		return fmt.Errorf("%s has no field %s", to.Type(), name)
+		return fmt.Errorf("got an unknown field %s, want %s", name, strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -399,7 +484,7 @@ func Function(name string, fn any) (*star.Builtin, error) {
 				kind = t.In(fixed).Elem()
 			}
 			in[i] = reflect.New(kind).Elem()
-			if err := into(arg, in[i]); err != nil {
+			if err := into(arg, in[i], 0); err != nil {
 				return nil, fmt.Errorf("%s: argument %d: %w", b.Name(), i+1, err)
 			}
 		}

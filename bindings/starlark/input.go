@@ -39,8 +39,10 @@ func input(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 			coming := make(chan line, 1)
 			it.lines.coming = coming
 			go func() {
-				text, err := it.cfg.ReadLine(prompt)
-				coming <- line{text, err}
+				var l line
+				defer func() { coming <- l }()
+				defer rescue(&l.err)
+				l.text, l.err = it.cfg.ReadLine(prompt)
 			}()
 		}
 		select {
@@ -88,8 +90,8 @@ func threads(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if n != star.None {
 		k, err := star.AsInt32(n)
 		if err != nil || k < 1 || k > most {
-			return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("got %s, want a number from 1 to %d", n, most),
-				Hint: "the program's flag --threads says how many there may be"}
+			return nil, &core.Error{Op: b.Name(), Hint: "the program's flag --threads says how many there may be",
+				Msg: fmt.Sprintf("got %s, want a number from 1 to %d", brief(n), most)}
 		}
 		it.env.Control.Workers = k
 	}

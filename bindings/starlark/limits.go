@@ -46,6 +46,9 @@ func (it *Interp) OnCancel(stop, resume func()) {
 
 // run is the door of all runs: it arms the limits, keeps panics in and makes an *Error of what went wrong.
 func (it *Interp) run(ctx context.Context, fn func() error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	disarm := it.arm(ctx)
 	err := func() (err error) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file may shrink

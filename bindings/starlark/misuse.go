@@ -52,7 +52,7 @@ func (x Tensor) Refuse(where string) error {
 // Get answers x[k]: an error that says how to name the axis.
 func (x Tensor) Get(k star.Value) (star.Value, bool, error) {
 	return nil, false, &core.Error{Op: "index",
-		Msg:  fmt.Sprintf("x[%s] does not name an axis of %s", brief(k), x.Shape()),
+		Msg:  fmt.Sprintf("x[%s] does not name an axis of %s", asIndex(k), x.Shape()),
 		Hint: "instead: " + x.indexed(k)}
 }
 
@@ -82,7 +82,7 @@ func (x Tensor) indexed(k star.Value) string {
 		for _, item := range k.Items() {
 			name, _ := star.AsString(item[0])
 			if _, isRange := item[1].(star.Tuple); isRange && x.Axes().Has(name) {
-				return fmt.Sprintf("x.slice(%s=%s)", core.Keyword(name), item[1])
+				return fmt.Sprintf("x.slice(%s=%s)", core.Keyword(name), brief(item[1]))
 			}
 			if x.Axes().Has(name) {
 				return "x.at(" + x.place(name, item[1]) + ")"
@@ -99,15 +99,12 @@ func (x Tensor) place(name string, v star.Value) string {
 	return fmt.Sprintf("%s=%d", core.Keyword(name), max(-n, min(i, n-1)))
 }
 
-// brief is v as a message shows it.
-func brief(v star.Value) string {
-	switch v := v.(type) {
-	case Tensor:
-		return v.Shape()
-	case star.Tuple:
-		return strings.TrimSuffix(strings.Trim(v.String(), "()"), ",")
+// asIndex is k as a message shows it between brackets.
+func asIndex(k star.Value) string {
+	if _, ok := k.(star.Tuple); ok {
+		return strings.TrimSuffix(strings.Trim(brief(k), "()"), ",")
 	}
-	return v.String()
+	return brief(k)
 }
 
 // SetKey answers x[k] = v: an error that says what to call.
@@ -117,7 +114,7 @@ func (x Tensor) SetKey(k, _ star.Value) error {
 	if x.Rank() > 0 {
 		hint = fmt.Sprintf("instead: x.set(v, %s=(%d, %d))", core.Keyword(x.Axes().At(0)), i, i+1)
 	}
-	return &core.Error{Op: "index", Msg: fmt.Sprintf("x[%s] = v does not name an axis of %s", brief(k), x.Shape()),
+	return &core.Error{Op: "index", Msg: fmt.Sprintf("x[%s] = v does not name an axis of %s", asIndex(k), x.Shape()),
 		Hint: hint}
 }
 

@@ -37,7 +37,7 @@ func modelPerplexity(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 		n, err := star.AsInt32(size)
 		if err != nil || n < 3 {
 			return nil, &core.Error{Op: s.op,
-				Msg: fmt.Sprintf("chunk: got %s, want a number of tokens from 3 on", size)}
+				Msg: fmt.Sprintf("chunk: got %s, want a number of tokens from 3 on", brief(size))}
 		}
 		if chunks, err = s.cut(texts, n); err != nil {
 			return nil, err

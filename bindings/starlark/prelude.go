@@ -29,6 +29,7 @@ var builtins = star.StringDict{
 	"any":     star.NewBuiltin("any", anyTrue),
 	"bool":    star.NewBuiltin("bool", boolOf),
 	"catch":   star.NewBuiltin("catch", catch),
+	"fail":    star.NewBuiltin("fail", fail),
 	"fmt":     star.NewBuiltin("fmt", formatText),
 	"getattr": star.NewBuiltin("getattr", getAttr),
 	"pow":     star.NewBuiltin("pow", power),
@@ -60,6 +61,16 @@ func text(v star.Value) string {
 		return s
 	}
 	return v.String()
+}
+
+// fail is fail(*args, sep=" "): ends the run with an error, whose message is the arguments as text with sep between
+// them.
+func fail(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	shown := make(star.Tuple, len(args))
+	for i, arg := range args {
+		shown[i] = interpOf(t).shown(arg)
+	}
+	return star.Universe["fail"].(*star.Builtin).CallInternal(t, shown, kwargs)
 }
 
 // printLine is print(*args, sep=" ", end="\n"): the arguments as text with sep between them and end behind.

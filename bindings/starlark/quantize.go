@@ -128,7 +128,8 @@ func overrides(types *star.Dict) (func(string) string, error) {
 		pattern, ok := star.AsString(item[0])
 		format, ok2 := star.AsString(item[1])
 		if !ok || !ok2 {
-			return nil, fmt.Errorf("got %s: %s, want a pattern and the name of a format", item[0], item[1])
+			return nil, fmt.Errorf("got %s: %s, want a pattern and the name of a format", brief(item[0]),
+				brief(item[1]))
 		}
 		re, err := regexp.Compile(pattern)
 		if err != nil {

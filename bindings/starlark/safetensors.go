@@ -434,7 +434,7 @@ func saveSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 			key, ok := star.AsString(item[0])
 			value, isText := star.AsString(item[1])
 			if !ok || !isText || key == axesKey {
-				return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("metadata: got %s: %s", item[0], item[1]),
+				return nil, &core.Error{Op: b.Name(), Msg: "metadata: got " + brief(item[0]) + ": " + brief(item[1]),
 					Hint: `want texts by other names than "axes", as in: metadata={"format": "pt"}`}
 			}
 			texts[key] = value

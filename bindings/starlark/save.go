@@ -82,7 +82,7 @@ func (anywhere) Remove(name string) error     { return os.Remove(name) }
 func (anywhere) Rename(old, new string) error { return os.Rename(old, new) }
 
 // saveFile writes a temporary file in the folder of name and gives it that name at the end, so that there is the
-// old file or the new one, never a part of one.
+// old file or the new one, never a part of one. The new one may be read by those who might read the old one.
 func saveFile(in folder, name string, write func(w io.Writer) error) error {
 	old, err := in.Lstat(name)
 	switch {
@@ -102,6 +102,11 @@ func saveFile(in folder, name string, write func(w io.Writer) error) error {
 			in.Remove(path)
 		}
 	}()
+	if old != nil {
+		if err := f.Chmod(old.Mode().Perm()); err != nil {
+			return err
+		}
+	}
 	if err := write(&flushed{file: f}); err != nil {
 		return err
 	}

@@ -132,9 +132,9 @@ func (m *Model) biases(op string, v star.Value) ([]sample.Bias, error) {
 			add, ok = math.Inf(-1), true
 		}
 		if !ok || math.IsNaN(add) || math.IsInf(add, 1) {
-			return nil, wrong(item[1].String() + " for " + item[0].String())
+			return nil, wrong(brief(item[1]) + " for " + brief(item[0]))
 		}
-		ids := []int32{}
+		var ids []int32
 		if s, isText := star.AsString(item[0]); isText {
 			ids = m.tokens.Encode(s, token.Plain)
 		} else {

@@ -31,7 +31,26 @@ func (it *Interp) text(v star.Value, quoted bool) (string, error) {
 	return w.out.String(), err
 }
 
-// textWriter writes values as Starlark does.
+// maxBrief is how many bytes of a value a message shows.
+const maxBrief = 200
+
+var errBrief = errors.New("a value has more text than a message shows")
+
+// brief is v as a message shows it: a tensor by its shape, and of what is long, deep or contains itself the beginning.
+func brief(v star.Value) string {
+	if x, ok := v.(Tensor); ok {
+		return x.Shape()
+	}
+	w := textWriter{}
+	err := w.value(v)
+	text := w.out.String()
+	if err == nil && len(text) <= maxBrief {
+		return text
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxBrief)], "") + "…"
+}
+
+// textWriter writes values as Starlark does, or without it what a message shows of them.
 type textWriter struct {
 	it   *Interp
 	out  strings.Builder
@@ -40,7 +59,18 @@ type textWriter struct {
 }
 
 func (w *textWriter) value(v star.Value) error {
-	if w.seen++; w.seen%pieceLen == 0 {
+	if w.it == nil {
+		if w.out.Len() > maxBrief {
+			return errBrief
+		}
+		switch s := v.(type) {
+		case star.String:
+			v = s[:min(len(s), maxBrief)]
+		case star.Bytes:
+			v = s[:min(len(s), maxBrief)]
+		}
+	}
+	if w.seen++; w.it != nil && w.seen%pieceLen == 0 {
 		if err := w.it.spend(pieceLen / stepItems); err != nil {
 			return err
 		}
@@ -49,6 +79,9 @@ func (w *textWriter) value(v star.Value) error {
 		}
 	}
 	switch v := v.(type) {
+	case nil:
+		w.out.WriteString("nothing") // an argument that was left out
+		return nil
 	case *star.List:
 		return w.nested(v, "[", "]", func() error { return w.elements(v) })
 	case star.Tuple:
@@ -68,6 +101,9 @@ func (w *textWriter) value(v star.Value) error {
 		}
 		return w.nested(nil, name+"(", ")", func() error { return w.fields(v) })
 	case star.String:
+		if w.it == nil {
+			break
+		}
 		s, err := w.it.text(v, true)
 		w.out.WriteString(s)
 		return err

@@ -85,7 +85,7 @@ func trainBPE(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		for item := range star.Elements(special) {
 			text, ok := star.AsString(item)
 			if !ok {
-				return nil, &core.Error{Op: b.Name(), Msg: "special: got " + item.String() + ", want texts",
+				return nil, &core.Error{Op: b.Name(), Msg: "special: got " + brief(item) + ", want texts",
 					Hint: `as in: bpe_train(texts, 1000, special=["<|endoftext|>"])`}
 			}
 			training.Special = append(training.Special, text)
@@ -248,7 +248,7 @@ func (t *Tokenizer) ids(op, example string, source star.Value) ([]int32, error) 
 	add := func(item star.Value) error {
 		id, err := star.AsInt32(item)
 		if err != nil || id < 0 || id >= t.Len() {
-			return &core.Error{Op: op, Msg: fmt.Sprintf("got %s among the token ids", item),
+			return &core.Error{Op: op, Msg: fmt.Sprintf("got %s among the token ids", brief(item)),
 				Hint: fmt.Sprintf("ids are 0 … %d, as in: %s", t.Len()-1, example)}
 		}
 		ids = append(ids, int32(id))

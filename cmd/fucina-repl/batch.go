@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fucina-go/fucina/bindings/starlark"
 	"github.com/fucina-go/fucina/repl"
 	"github.com/fucina-go/fucina/stdlib"
 )
@@ -66,6 +67,12 @@ func (p *program) runModule(ctx context.Context) error {
 	}
 	if _, ok := p.interp.Globals()["main"]; ok {
 		_, err := p.interp.Eval(ctx, "<command>", "main(args)")
+		var failed *starlark.Error
+		if errors.As(err, &failed) && strings.HasPrefix(failed.File, "@stdlib//") {
+			if said, ok := strings.CutPrefix(failed.Msg, "fail: "); ok {
+				return errors.New(said) // it is about the command line, and no line of the program is wrong
+			}
+		}
 		return err
 	}
 	if p.printed.Load() || p.interactive {
@@ -108,8 +115,8 @@ func programs() string {
 }
 
 // batch runs a script to its end or to Ctrl-C and returns the exit code. A script that finishes a step first has until
-// a second Ctrl-C. When the prompt follows, it waits
-// for an interrupted script; otherwise one that does not stop soon is left behind.
+// a second Ctrl-C. When the prompt follows, it waits for an interrupted script; otherwise one that does not stop soon
+// is left behind.
 func (p *program) batch(script func(context.Context) error) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -6,8 +6,11 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +56,46 @@ func TestInterrupt(t *testing.T) {
 				t.Errorf("ended %v after Ctrl-C, want at most 50ms", best)
 			}
 		})
+	}
+}
+
+// Ctrl-C ends a start-up file that goes on for ever, and the prompt comes.
+func TestInterruptStartup(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("the folder of settings is elsewhere")
+	}
+	cmd := command(t, "-i")
+	_, home, _ := strings.Cut(cmd.Env[len(cmd.Env)-1], "=")
+	if err := os.Mkdir(filepath.Join(home, "fucina"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const src = "before = 20\nprint('started')\nwhile True: pass\n"
+	if err := os.WriteFile(filepath.Join(home, "fucina", "startup.star"), []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = strings.NewReader("before + 3\n")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(stdout)
+	if line, err := out.ReadString('\n'); line != "started\n" {
+		t.Fatalf("got %q, %v, want the file to start", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	rest, _ := io.ReadAll(out)
+	err = cmd.Wait()
+	if err != nil || !strings.Contains(string(rest), "23") || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("%v; printed %q, errors %q", err, rest, stderr.String())
 	}
 }
 

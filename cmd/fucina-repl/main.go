@@ -122,7 +122,7 @@ func (p *program) edit() error {
 }
 
 // startup runs the user's startup.star, whose names are then there at the prompt. An error is shown and the
-// prompt comes all the same.
+// prompt comes all the same, as it does after Ctrl-C.
 func (p *program) startup() {
 	dir, err := os.UserConfigDir()
 	if err != nil || p.noStartup {
@@ -133,9 +133,11 @@ func (p *program) startup() {
 	if err != nil {
 		return
 	}
-	if _, err := p.interp.Eval(context.Background(), file, string(src)); err != nil {
-		repl.PrintError(p.stderr, err, p.colored)
-	}
+	p.interactive = true // the prompt follows
+	p.batch(func(ctx context.Context) error {
+		_, err := p.interp.Eval(ctx, file, string(src))
+		return err
+	})
 }
 
 // history opens the history of earlier sessions. Without one the prompt still works.

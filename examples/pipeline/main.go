@@ -1,10 +1,10 @@
 // Command pipeline scores rows of numbers by rules that its user writes as a script: the Go program reads and writes,
 // the script decides, and can be changed without building anything.
 //
-//	go run ./examples/pipeline examples/pipeline/rules.star < numbers.csv
+//	go run ./examples/pipeline examples/pipeline/rules.star < examples/pipeline/rows.csv
 //
 // Each input line is a name and numbers, separated by commas. The script defines score(batch), where batch has the
-// axes "row column", and returns one number per row; it may define a threshold.
+// axes "row column", and returns one number per row, and the threshold above which a row is marked.
 package main
 
 import (
@@ -62,6 +62,9 @@ func run(ctx context.Context, rules string, in io.Reader, out io.Writer) error {
 	var threshold float32
 	if err := p.Get("threshold", &threshold); err != nil {
 		return err
+	}
+	if len(scores.Sizes()) != 1 || scores.Len() != len(names) {
+		return fmt.Errorf("score: got %s, want a number for each of %d rows", scores.Shape(), len(names))
 	}
 	for i, score := range scores.Float32s() {
 		mark := " "

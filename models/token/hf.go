@@ -67,9 +67,7 @@ func (p *hfPart) parts() []hfPart {
 	case p.Type == "Sequence":
 		var all []hfPart
 		for _, list := range [][]hfPart{p.Normalizers, p.PreTokenizers, p.Processors} {
-			for i := range list {
-				all = append(all, list[i])
-			}
+			all = append(all, list...)
 		}
 		return all
 	}
