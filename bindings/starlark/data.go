@@ -99,10 +99,38 @@ func readText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 	if err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(text) {
-		return nil, &core.Error{Op: b.Name(), Msg: path + " is no UTF-8", Hint: fmt.Sprintf("use read_bytes(%q)", path)}
+	if err := interpOf(t).wholeFile(b.Name(), path, text); err != nil {
+		return nil, err
 	}
 	return star.String(text), nil
+}
+
+// wholeFile is an error if the text in a file is not UTF-8.
+func (it *Interp) wholeFile(op, path string, text []byte) error {
+	const some = 1 << 20 // bytes between two looks at whether to stop
+	for at := 0; at < len(text); {
+		end := min(at+some, len(text))
+		for n := 0; n < utf8.UTFMax && end < len(text) && !utf8.RuneStart(text[end]); n++ {
+			end++ // to the next character
+		}
+		if why := it.stopped.Load(); why != nil {
+			return why
+		}
+		if utf8.Valid(text[at:end]) {
+			at = end
+			continue
+		}
+		for r, n := utf8.DecodeRune(text[at:end]); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(text[at:end]) {
+			at += n
+		}
+		from := "latin1"
+		if text[0] >= 0xfe { // the mark at the beginning of UTF-16
+			from = "utf-16"
+		}
+		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: got byte 0x%02x at offset %d, want UTF-8", path, text[at], at),
+			Hint: fmt.Sprintf("convert it, as by iconv -f %s -t utf-8, or read bytes: read_bytes(%q)", from, path)}
+	}
+	return nil
 }
 
 // readBytes is read_bytes(path): a file as bytes; decompressed if the path ends in .gz. A path is relative to the

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,7 +40,9 @@ func TestDataFiles(t *testing.T) {
 	images := "\x00\x00\x08\x03\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x02\x00\x33\x66\x99\xcc\xff"
 	labels := "\x00\x00\x08\x01\x00\x00\x00\x03\x07\x00\x09"
 	put(t, dir, map[string]string{
-		"a.txt": "naïve\n\nlines\r\n", "b.txt.gz": "packed", "bad.txt": "\xff", "bad.gz.txt": "", "no.gz": "",
+		"a.txt": "naïve\n\nlines\r\n", "b.txt.gz": "packed",
+		"cut.txt": strings.Repeat("€", 1<<20), "bad.txt": "\xff",
+		"late.txt": strings.Repeat("x", 1<<20-1) + "é\xe9x", "bad.gz.txt": "", "no.gz": "",
 		"t.csv":                     "id, score ,name\n1,0.5,ann\n2,,\"b, ob\"\n3,1e3,\n",
 		"u.csv":                     "1;2\n3;4\n",
 		"v.csv":                     "a,b\n1\n",
@@ -74,6 +77,7 @@ equal(c["name"], ["ann", "b, ob", ""])
 u = load_csv("u.csv", axis="batch", header=False, sep=";")
 equal((list(u), u[1].tolist(), u[1].axes), ([0, 1], [2, 4], ("batch",)))
 equal(load_csv("e.csv"), {})
+equal(len(read_text("cut.txt")), 3 << 20)
 equal(data.jsonl("l.jsonl"), [{"a": 1}, [2, None]])
 x = load_idx("train-images-idx3-ubyte", "batch y x")
 equal((x.dtype, x.tolist()), ("u8", [[[0, 51]], [[102, 153]], [[204, 255]]]))
@@ -85,8 +89,10 @@ for part in ("train", "test"):
 equal(check(lambda: load_idx("train-images-idx3-ubyte", "batch y x")).shape, {"batch": 3, "y": 1, "x": 2})
 `)
 	for src, want := range map[string]string{
-		`read_text("b.txt")`:                  "read_text: cannot open ",
-		`read_text("bad.txt")`:                `read_text: bad.txt is no UTF-8; use read_bytes("bad.txt")`,
+		`read_text("b.txt")`: "read_text: cannot open ",
+		`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
+			`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
+		`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert it, as by iconv -f latin1",
 		`read_bytes("no.gz.gz")`:              "cannot open",
 		`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
 		`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
