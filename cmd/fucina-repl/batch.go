@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fucina-go/fucina/bindings/starlark"
 	"github.com/fucina-go/fucina/repl"
 	"github.com/fucina-go/fucina/stdlib"
 )
@@ -122,6 +123,9 @@ func (p *program) batch(script func(context.Context) error) int {
 			if err != nil {
 				repl.PrintError(p.stderr, err, p.colored)
 				code = max(code, exitError)
+			}
+			if misused := (*starlark.UsageError)(nil); errors.As(err, &misused) {
+				code = max(code, exitUsage)
 			}
 			if errors.Is(err, context.Canceled) {
 				code = exitInterrupted
