@@ -31,7 +31,7 @@ func TestWrongModels(t *testing.T) {
 		{"more heads than there is room for", `metadata={"llama.attention.head_count": 7}`,
 			`FILE: tensor blk.0.attn_q.weight is 64 × 64, want [head=7, head_dim=9, embed=64]`},
 		{"no heads", `metadata={"llama.attention.head_count": 0}`,
-			`attention.head_count is 0, want 1 or more`},
+			`FILE: llama.attention.head_count: got 0, want 1 … 2147483647; the file is damaged`},
 		{"a size that is missing", `metadata={"llama.feed_forward_length": None}`,
 			`gguf: FILE: missing key llama.feed_forward_length, want an integer`},
 		{"a size that is a text", `metadata={"llama.feed_forward_length": None, "llama.block_count": {"string": "5"}}`,
@@ -40,8 +40,13 @@ func TestWrongModels(t *testing.T) {
 			`FILE has 1 tensors that the family llama does not use: blk.9.attn_q.weight`},
 		{"layers without end", `metadata={"llama.block_count": 1 << 30}`,
 			`FILE has no tensor blk.5.`},
+		{"a context too long to count", `metadata={"llama.context_length": 1 << 31}`,
+			`FILE: llama.context_length: got 2147483648, want 1 … 2147483647; write a file with another: ` +
+				`save_gguf("mended.gguf", like=open_gguf("FILE"), metadata={"llama.context_length": 2048})`},
+		{"no context", `metadata={"llama.context_length": 0}`,
+			`FILE: llama.context_length: got 0, want 1 … 2147483647; write a file`},
 		{"layers of a negative number", `metadata={"llama.block_count": {"i32": -1}}`,
-			`block_count is -1, want 1 or more`},
+			`FILE: llama.block_count: got -1, want 1 … 2147483647; `},
 		{"a tensor of another kind", `tensors={"blk.3.ffn_up.weight": zeros(a=172, b=64, dtype="i32")}`,
 			`FILE: tensor blk.3.ffn_up.weight has elements of the type i32, want fractions`},
 		{"no tokenizer", `metadata={"tokenizer.ggml.model": None}`,
@@ -86,11 +91,11 @@ func TestBadSizes(t *testing.T) {
 		value       int64
 		want        string
 	}{
-		{"qwen35-deltanet", "qwen35.ssm.group_count", 0, "ssm.group_count is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.ssm.group_count", 0, "qwen35.ssm.group_count: got 0, want 1 … 2147483647"},
 		{"qwen35-deltanet", "qwen35.ssm.group_count", 7, "want a multiple of ssm.group_count, which is 7"},
-		{"qwen35-deltanet", "qwen35.ssm.time_step_rank", 0, "ssm.time_step_rank is 0, want 1 or more"},
-		{"qwen35-deltanet", "qwen35.full_attention_interval", 0, "full_attention_interval is 0, want 1 or more"},
-		{"deepseek2-mla", "deepseek2.attention.key_length_mla", 0, "attention.key_length_mla is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.ssm.time_step_rank", 0, "qwen35.ssm.time_step_rank: got 0, want 1 … 2147483647"},
+		{"qwen35-deltanet", "qwen35.full_attention_interval", 0, "qwen35.full_attention_interval: got 0, want 1 … 2147483647"},
+		{"deepseek2-mla", "deepseek2.attention.key_length_mla", 0, "deepseek2.attention.key_length_mla: got 0, want 1 … 2147483647"},
 	} {
 		it := New(Config{Stdout: io.Discard})
 		defer it.Close()
