@@ -47,9 +47,9 @@ type builtin struct {
 // Stdout is where print and write go. The default is the standard output.
 func Stdout(w io.Writer) Option { return func(s *settings) { s.config.Stdout = w } }
 
-// Lines lets scripts read lines by input(prompt): read returns the next one, or io.EOF after the last. Without it they
-// read none.
-func Lines(read func(prompt string) (string, error)) Option {
+// Lines lets scripts read lines by input(prompt): read returns the next one, or io.EOF after the last. ctx ends when
+// nobody waits for the line any more. Without it they read none.
+func Lines(read func(ctx context.Context, prompt string) (string, error)) Option {
 	return func(s *settings) { s.config.ReadLine = read }
 }
 

@@ -384,7 +384,7 @@ func TestInterrupt(t *testing.T) {
 // A script reads the lines that the program gives it.
 func TestLines(t *testing.T) {
 	var asked []string
-	p := New(Lines(func(prompt string) (string, error) {
+	p := New(Lines(func(_ context.Context, prompt string) (string, error) {
 		if asked = append(asked, prompt); len(asked) > 2 {
 			return "", io.EOF
 		}

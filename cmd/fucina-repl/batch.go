@@ -147,8 +147,8 @@ func (p *program) batch(script func(context.Context) error) int {
 }
 
 // readLine reads a line for a script: by the prompt's editor if that is there, else edited on a terminal, and without
-// prompts from anything else.
-func (p *program) readLine(prompt string) (string, error) {
+// prompts from anything else. There a line that comes after ctx has ended is the next one's who asks.
+func (p *program) readLine(ctx context.Context, prompt string) (string, error) {
 	if p.editor == nil && isTerminal(os.Stdin) && isTerminal(os.Stdout) {
 		if err := p.edit(); err != nil {
 			return "", err
@@ -161,7 +161,7 @@ func (p *program) readLine(prompt string) (string, error) {
 		}
 		return strings.TrimRight(line, "\r\n"), err
 	}
-	line, err := p.editor.ReadLine(prompt)
+	line, err := p.editor.ReadLine(ctx, prompt)
 	if errors.Is(err, repl.ErrInterrupt) {
 		err = context.Canceled
 	}
