@@ -107,6 +107,44 @@ func TestBadSizes(t *testing.T) {
 	}
 }
 
+// TestBatchHints insists that the hints of what b does are code of a family's file.
+func TestBatchHints(t *testing.T) {
+	dir := t.TempDir()
+	it := newTest(Config{Stdout: io.Discard, Dir: dir})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+def hint(call):
+    path = fmt("{}.star", abs(hash(call)))
+    save_text(path, """
+load("@models//llama.star", e = "embed", s = "logits", w = "load_weights")
+embed, logits, load_weights = e, s, w
+def layer(m, i, x, b):
+    x = x.rename(embed = "channel")
+    q = x.split("channel", heads = 8, head_dim = 8)
+    k = x.slice(channel = (0, 32)).split("channel", kv_head = 4, head_dim = 8)
+    v, c, w = k, k, zeros(channel = 64, kernel = 2)
+    return """ + call)
+    error = catch(load_model(model, family=path).logits, [1, 2]).error
+    return error.partition("; ")[2]
+
+equal(hint("b.attend(i, q, k, v)"), 'its axes are row, heads, head_dim: q.rename(heads="head")')
+equal(hint("b.attend_latent(i, q, k, 4)"), 'its axes are row, heads, head_dim: q.rename(heads="head")')
+equal(hint("b.rope(x, axis=\"channel\", dims=5)"),
+      'dims is an even number up to 64: b.rope(x, axis="channel", dims=4)')
+equal(hint("b.conv(i, x.rename(channel=\"in\"), w)"), 'rename the one that is meant: x.rename(in_="channel")')
+equal(hint("b.conv(i, x, w.rename(kernel=\"k\"))"), 'rename the one that is meant: w.rename(k="kernel")')
+equal(hint("b.wkv(i, q, k, v, c, c)"), 'rename the one that is meant: r.rename(head_dim="key")')
+equal(hint("b.last(x.rename(row=\"rows\"))"), "layers keep the rows that embed was given")
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFamilyFile gives a model a family's file that is not one of the project's, and files that are none.
 func TestFamilyFile(t *testing.T) {
 	dir := t.TempDir()
