@@ -190,7 +190,7 @@ func batchLast(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 		return nil, err
 	}
 	b := fn.Receiver().(*batch)
-	if !x.Axes().Has("row") {
+	if b.rows != nil && !x.Axes().Has("row") {
 		return nil, &core.Error{Op: fn.Name(), Msg: `no axis "row" in x, ` + x.Shape(),
 			Hint: "layers keep the rows that embed was given"}
 	}
