@@ -65,8 +65,7 @@ func (*memoryFile) Sys() any                     { return nil }
 
 // modelSave is m.save(path): the model as a GGUF file: that from which it came, with the weights as they are now, of
 // the types that they have there. It is an error if the family keeps weights that it made of those, or if a weight is
-// out of the range of its type. quantize_model
-// makes other types of it.
+// out of the range of its type. quantize_model makes other types of it.
 func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
