@@ -212,9 +212,9 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	if utf8.RuneCountInString(sep) != 1 {
-		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character", sep),
-			Hint: `as in: sep=","`}
+	if utf8.RuneCountInString(sep) != 1 || strings.ContainsAny(sep, "\x00\r\n\"\ufffd") || !utf8.ValidString(sep) {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character, no quote and no end of "+
+			"a line", sep), Hint: `as in: sep=","`}
 	}
 	it := interpOf(t)
 	text, err := it.contents(b.Name(), path)
@@ -225,7 +225,7 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	r.Comma, _ = utf8.DecodeRuneInString(sep)
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, err)
+		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, badTable(err))
 	}
 	d := star.NewDict(0)
 	if len(rows) == 0 {
@@ -249,6 +249,24 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 		}
 	}
 	return d, nil
+}
+
+// badTable is err of package csv in our words.
+func badTable(err error) error {
+	var at *csv.ParseError
+	if !errors.As(err, &at) {
+		return err
+	}
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		return fmt.Errorf("line %d has not as many cells as the first", at.StartLine)
+	case errors.Is(err, csv.ErrBareQuote):
+		return fmt.Errorf(`line %d, column %d: a quote inside of a cell that does not begin with one`, at.Line, at.Column)
+	case errors.Is(err, csv.ErrQuote):
+		return fmt.Errorf(`line %d: the cell in quotes that begins there does not end; a quote in it is written ""`,
+			at.StartLine)
+	}
+	return err
 }
 
 // column is column k of a table.
