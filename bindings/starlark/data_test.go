@@ -95,6 +95,8 @@ equal(check(lambda: load_idx("train-images-idx3-ubyte", "batch y x")).shape, {"b
 		`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
 			`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
 		`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert it, as by iconv -f latin1",
+		`read_text("")`:                       "read_text: got no file name; it is a text, and",
+		`read_bytes(".")`:                     "read_bytes: cannot open .: it is a folder, want a file in it",
 		`read_bytes("no.gz.gz")`:              "cannot open",
 		`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
 		`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
