@@ -213,8 +213,8 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
 	if utf8.RuneCountInString(sep) != 1 || strings.ContainsAny(sep, "\x00\r\n\"\ufffd") || !utf8.ValidString(sep) {
-		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character, no quote and no end of "+
-			"a line", sep), Hint: `as in: sep=","`}
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character, no quote and no end "+
+			"of a line", sep), Hint: `as in: sep=","`}
 	}
 	it := interpOf(t)
 	text, err := it.contents(b.Name(), path)
@@ -261,7 +261,8 @@ func badTable(err error) error {
 	case errors.Is(err, csv.ErrFieldCount):
 		return fmt.Errorf("line %d has not as many cells as the first", at.StartLine)
 	case errors.Is(err, csv.ErrBareQuote):
-		return fmt.Errorf(`line %d, column %d: a quote inside of a cell that does not begin with one`, at.Line, at.Column)
+		return fmt.Errorf("line %d, column %d: a quote inside of a cell that does not begin with one", at.Line,
+			at.Column)
 	case errors.Is(err, csv.ErrQuote):
 		return fmt.Errorf(`line %d: the cell in quotes that begins there does not end; a quote in it is written ""`,
 			at.StartLine)

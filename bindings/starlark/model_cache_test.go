@@ -230,7 +230,7 @@ def get(name):
 		"it has no tensor 1.k":                       changed(`"1.k"`, `"9.k"`),
 		"token 1 is 1000000, ids are 0":              changed(`\"Tokens\":[5,12,`, `\"Tokens\":[5,1000000,`),
 		"layer 0: values are none, want f32[":        changed(`"0.v"`, `"9.v"`),
-		"layer 0: keys are f32[kv_head=1, key_seq=64, head_dim=64], want f32[kv_head=2, key_seq=64, head_dim=32]": changed(
+		"layer 0: keys are f32[kv_head=1, key_seq=64, head_dim=64], want f32[kv_head=2, key_seq=64": changed(
 			`[2,2,64,32]`, `[2,1,64,64]`),
 		"layer 0: keys are none, want f32[kv_head=2": changed(`\"Pages\":2`, `\"Pages\":0`),
 		"layer 0: a window of 7, want 0":             changed(`\"Pages\":2`, `\"Pages\":2,\"Window\":7`),

@@ -184,8 +184,8 @@ type keywordsCheck struct{ hiddenValue }
 
 func (keywordsCheck) Get(v star.Value) (star.Value, bool, error) {
 	if n := star.Len(v); n > maxKeywords {
-		return nil, false, fmt.Errorf("**: got %d keyword arguments, want at most %d; give the dict itself, without **", n,
-			maxKeywords)
+		return nil, false, fmt.Errorf("**: got %d keyword arguments, want at most %d; give the dict itself, without **",
+			n, maxKeywords)
 	}
 	return v, true, nil
 }
