@@ -39,7 +39,7 @@ var dataMistakes = map[string]string{
 	`read_text("b.txt")`: "read_text: cannot open ",
 	`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
 		`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
-	`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert it, as by iconv",
+	`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert",
 	`read_text("")`:                       "read_text: got no file name; it is a text, and",
 	`read_bytes(".")`:                     "read_bytes: cannot open .: it is a folder, want a file in it",
 	`read_bytes("no.gz.gz")`:              "cannot open",
