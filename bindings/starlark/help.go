@@ -17,6 +17,7 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/grad/optim"
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // help is help(x): what x is and how to call it. x is a function, a value or a name in quotes. Without x it
@@ -93,6 +94,10 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	}
 	if known := inScripts(name, names); known != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", known)
+		return "", e
+	}
+	if _, err := fs.Stat(stdlib.FS, name+".star"); err == nil {
+		e.Hint = fmt.Sprintf("it is a module: load(\"@stdlib//%s.star\", %[1]q)", name)
 		return "", e
 	}
 	var longer []string
