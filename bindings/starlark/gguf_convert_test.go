@@ -218,7 +218,7 @@ equal(convert.tokenizer_metadata(b, {}, 8, pre="mine")["tokenizer.ggml.pre"], "m
 		`convert.main(["a"])`:                       "usage: fucina-repl -m convert",
 		`convert.main(["a", "b", "--split"])`:       "--split needs a value",
 		`convert.main(["a", "b", "--fast"])`:        "unknown option --fast",
-		`convert.main(["a", "b", "--split", "1G"])`: "--split: got 1G, want a number of bytes",
+		`convert.main(["a", "b", "--split", "1G"])`: "--split: got 1G, want a whole number",
 		`put("one", config("GemmaForCausalLM", rows), {})
 convert.model("one", "x.gguf")`: `the architecture is "GemmaForCausalLM"; known are LlamaForCausalLM`,
 		`put("one", config("LlamaForCausalLM", rows), {"model.norm.weight": ones(a=3)})
