@@ -165,7 +165,7 @@ func runConsole(t *testing.T, dir string, out *bytes.Buffer, command, shown stri
 		}
 	}
 	it := starlark.New(starlark.Config{Stdout: out, Stderr: io.Discard, Dir: dir, Args: words[4:],
-		ReadLine: func(prompt string) (line string, err error) {
+		ReadLine: func(_ context.Context, prompt string) (line string, err error) {
 			if len(typed) == 0 {
 				return "", io.EOF
 			}

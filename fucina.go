@@ -53,9 +53,9 @@ func Stdout(w io.Writer) Option { return func(s *settings) { s.config.Stdout = w
 // Stderr is where what scripts do at length shows how far it is, as progress does. The default is the standard error.
 func Stderr(w io.Writer) Option { return func(s *settings) { s.config.Stderr = w } }
 
-// Lines lets scripts read lines by input(prompt): read returns the next one, or io.EOF after the last. Without it they
-// read none.
-func Lines(read func(prompt string) (string, error)) Option {
+// Lines lets scripts read lines by input(prompt): read returns the next one, or io.EOF after the last. ctx ends when
+// nobody waits for the line any more. Without it they read none.
+func Lines(read func(ctx context.Context, prompt string) (string, error)) Option {
 	return func(s *settings) { s.config.ReadLine = read }
 }
 

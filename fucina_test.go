@@ -534,7 +534,7 @@ func TestInterrupt(t *testing.T) {
 // A script reads the lines that the program gives it.
 func TestLines(t *testing.T) {
 	var asked []string
-	p := New(Lines(func(prompt string) (string, error) {
+	p := New(Lines(func(_ context.Context, prompt string) (string, error) {
 		if asked = append(asked, prompt); len(asked) > 2 {
 			return "", io.EOF
 		}
@@ -544,7 +544,7 @@ func TestLines(t *testing.T) {
 	if err := p.Run(t.Context(), script(`got = [input(x) for x in ("a", "b", "c")]`), "main.star", nil); err != nil {
 		t.Fatal(err)
 	}
-	crash := New(Lines(func(string) (string, error) { panic("on purpose") }))
+	crash := New(Lines(func(context.Context, string) (string, error) { panic("on purpose") }))
 	defer crash.Close()
 	err := crash.Run(t.Context(), script(`input()`), "main.star", nil)
 	if err == nil || !strings.Contains(err.Error(), "on purpose") {

@@ -49,6 +49,10 @@ func (a *Arange) Sizes(s *Sizes) {
 		s.Fail(fmt.Sprintf("from %v to %v in steps of %v has %v elements, more than memory can hold", a.Start, a.Stop,
 			a.Step, n), "a larger step makes fewer")
 	}
+	if math.IsInf(a.Stop, 0) || math.IsInf(a.Start, 0) {
+		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step),
+			"want numbers that are finite")
+	}
 	if a.Step == 0 || math.IsNaN(n) || n > longestCount {
 		s.Fail(fmt.Sprintf("from %v to %v in steps of %v never ends", a.Start, a.Stop, a.Step),
 			s.c.hint(s.c.recall("give a step that gets there", a.stepping())))

@@ -31,7 +31,7 @@ import (
 // Numerics: scores and values are products as in dot; the keys of a row are weighed in blocks of 64 with a running
 // maximum; f16 and bf16 compute in f32 and round once. A query that sees no key gives 0.
 //
-// Errors: axes that do not fit, a number of heads that is no multiple.
+// Errors: axes that do not fit, a number of heads that is no multiple, a negative window.
 //
 // Example:
 //
@@ -156,6 +156,9 @@ func firstOf(t *Tensor, names ...string) string {
 
 // Sizes compares by role: queries and keys may differ in number, heads by a factor.
 func (a *Attention) Sizes(s *Sizes) {
+	if a.Window < 0 {
+		s.Fail(fmt.Sprintf("window=%d, want 0 or more", a.Window), refit(s.c, "0 sees all keys", "window", 0))
+	}
 	r := s.c.plan.data.(attentionRoles)
 	for _, name := range r.k.Names() {
 		if name != "head_dim" && a.K.Size(name) != a.V.Size(name) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -20,7 +21,9 @@ import (
 // alone.
 //
 // The blocks of a quantized w lie along its last axes, and those must be the ones contracted. x is rounded to 8 bits,
-// 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per cent.
+// 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per cent. Where elements
+// of x are greater than 2¹²³, some 1e37, the sum of 32 may be none of f32's numbers, and y infinite or NaN where the
+// product with w.dequantize() is not, if the format has offsets (q4_1, q5_1, q2_k, q4_k, q5_k).
 //
 // Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
 //
@@ -42,13 +45,28 @@ func (x *Tensor) Dot(w *Tensor, axes string) *Tensor {
 
 // Names sorts the axes by role.
 func (a *Dot) Names(p *Plan) {
+	a.checkLeft(p)
 	con := p.contract(a.X, a.W, a.Axes)
 	p.Out(con.Out, p.product(a.X, a.W))
 	p.Keep(con)
 }
 
-// Quantized takes a quantized w.
-func (*Dot) Quantized() (operands uint64, named bool) { return 2, false }
+// Quantized takes a quantized w; of an x, Names says what to do with it.
+func (*Dot) Quantized() (operands uint64, named bool) { return 3, false }
+
+// checkLeft refuses a quantized x. By names the operands may change places.
+func (a *Dot) checkLeft(p *Plan) {
+	if !a.X.stored() {
+		return
+	}
+	c := p.c
+	swap := remedy{"the quantized one comes second", fmt.Sprintf("%s.dot(%s, %q)", c.param(a.W), c.param(a.X),
+		a.Axes.String()), func() Op { return &Dot{X: a.W, W: a.X, Axes: a.Axes} }}
+	p.Fail(fmt.Sprintf("%s is %s, which is %s, want plain numbers", p.Describe(a.X), a.X.dtype, a.X.storage()),
+		c.hint(swap, c.instead("decode it", a.X, "%s.dequantize()", func(t *Tensor) *Tensor {
+			return dequantize.In(c.env, Dequantize{X: t})
+		})))
+}
 
 // contract insists that both operands have the contracted axes and no free axis stands in both.
 func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {

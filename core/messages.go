@@ -309,7 +309,11 @@ func (c *call) noAxis(t *Tensor, name string) {
 	}
 	words := "its axes are " + strings.Join(t.axes.Names(), ", ")
 	for _, have := range slices.Backward(t.axes.Names()) {
-		tries = append(tries, c.recall(words, c.info.respelled(c.op, name, have)))
+		r := c.recall(words, c.info.respelled(c.op, name, have))
+		if r.code == c.info.script(c.op) { // no argument names it: the operation wants it of the operand
+			r = c.renamed(words, t, []string{have}, []string{name})
+		}
+		tries = append(tries, r)
 	}
 	all, without := c.info.clone(c.op), c.info.clone(c.op)
 	for k := range c.info.Fields {

@@ -159,6 +159,10 @@ var makeMisuse = []misuse{
 		func(e *Env) { e.FromFloats(dtype.I64, []float64{1e19}, axis.Empty) }},
 	{`tensor: the lists are nested 1 deep but 2 axes are named; name one axis per level: tensor(data, ` +
 		`"a", dtype="i64")`, func(e *Env) { e.FromInts(dtype.I64, []int64{1}, axisList("a", "b"), 1) }},
+	{`arange: from 0 to +Inf in steps of 1 never ends; want numbers that are finite`,
+		func(e *Env) {
+			Lookup("arange").Run1(e, &Arange{Stop: math.Inf(1), Step: 1, Axis: "a", DType: dtype.I64})
+		}},
 	{`arange: from 0 to 5 in steps of 0 never ends; give a step that gets there: arange(5, "a")`,
 		func(e *Env) { arange.In(e, Arange{Stop: 5, Axis: "a", DType: dtype.I64}) }},
 	{`arange: i8 cannot hold 299; another dtype can: arange(300, "a")`,

@@ -22,6 +22,11 @@ var keyAxes, valueAxes = axisList("kv_head", "key_seq", "head_dim"), axisList("k
 func NewPage(env *Env, dt dtype.Type, kvHeads, width, value int) Page {
 	p := Page{K: env.Tensor(dt, keyAxes, kvHeads, PageLen, paddedTo(dt, width))}
 	if value > 0 {
+		defer func() {
+			if p.V == nil { // the budget does not allow it
+				p.K.Free()
+			}
+		}()
 		p.V = env.Tensor(dt, valueAxes, kvHeads, PageLen, paddedTo(dt, value))
 	}
 	return p

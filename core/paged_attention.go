@@ -23,7 +23,7 @@ import (
 // Numerics: those of Attention, of keys and values rounded to the dtype of the pages. A row has the same bits in every
 // batch.
 //
-// Errors: axes that do not fit; pages of another shape; a number that cannot be stored.
+// Errors: axes that do not fit; a negative window; pages of another shape; a number that cannot be stored.
 type PagedAttention struct {
 	Q       *Tensor `arg:"q"`
 	K       *Tensor `arg:"k"`
@@ -69,6 +69,9 @@ func (a *PagedAttention) Names(p *Plan) {
 
 // Sizes compares by role.
 func (a *PagedAttention) Sizes(s *Sizes) {
+	if a.Window < 0 {
+		s.Fail(fmt.Sprintf("window=%d, want 0 or more", a.Window), "0 sees all that came before: b.attend(i, q, k, v)")
+	}
 	value := a.Value
 	if a.V != nil {
 		value = a.V.Size("head_dim")

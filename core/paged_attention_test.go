@@ -143,6 +143,7 @@ func TestPagedAttentionErrors(t *testing.T) {
 		"has 2 rows, the batch has 3":       {Q: x, K: k, V: k, Parts: []PagedRows{{3, 0, pages}}},
 		"does not fit what the cache holds": {Q: x, K: k, Value: 4, Parts: part},
 		"a value of width 9":                {Q: x, K: k, Value: 9, Parts: part},
+		"window=-1, want 0 or more":         {Q: x, K: k, V: k, Window: -1, Parts: part},
 		"no multiple of":                    {Q: few, K: k, V: k, Parts: part},
 		`axis "head_dim" is 8`:              {Q: x, K: narrow, V: k, Parts: part},
 	} {

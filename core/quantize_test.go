@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -254,6 +255,36 @@ func TestQuantizedAxis(t *testing.T) {
 	}
 }
 
+// TestQuantizedRange: products of great numbers are those of f32, or say that they are none.
+func TestQuantizedRange(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 1)}
+	number := func(v float64) *Tensor { return Number(m.Env, v, 0, false) }
+	w := m.Tensor(dtype.F32, "out=16 in=256")
+	for _, name := range []string{"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "iq4_nl", "q2_k"} {
+		for _, sign := range []float64{-1, 0, 1} { // of the weights; 0: of either, and small in the sum
+			v := w.Mul(number(1e-4))
+			if sign != 0 {
+				v = w.Abs().Mul(number(sign * 1e-4))
+			}
+			q := v.Quantize(quantized(t, name), "in")
+			for _, great := range []float64{1e30, 0x1.fp122, 3e38} {
+				x := m.Tensor(dtype.F32, "in=256").Abs().Clamp(number(0.5), number(1)).Mul(number(great))
+				got, want := x.Dot(q, "in").Float32s(), x.Dot(q.Dequantize(), "in").Float32s()
+				size := x.Dot(q.Dequantize().Abs(), "in").Float32s()
+				for i, y := range got {
+					wild := math.IsInf(float64(y), 0) || math.IsNaN(float64(y))
+					if wild && great > 0x1p123 && slices.Contains([]string{"q4_1", "q5_1", "q4_k", "q5_k"}, name) {
+						continue
+					}
+					if wild || math.Abs(float64(y)-float64(want[i])) > 0.02*float64(size[i]) {
+						t.Errorf("%s %g: got %g, want %g", name, great, y, want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestQuantizedMisuse(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 1)}
 	q4k, q40 := quantized(t, "q4_k"), quantized(t, "q4_0")
@@ -282,7 +313,9 @@ func TestQuantizedMisuse(t *testing.T) {
 			`relu: x[out=3, in=64] is q4_0, which is quantized, want plain numbers; x.dequantize()`},
 		{"on the left", func() { w.Dot(x, "in") },
 			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers (with w[row=2, in=64]); " +
-				"x.dequantize()"},
+				`the quantized one comes second: w.dot(x, "in")`},
+		{"on both sides", func() { w.Dot(w, "in") },
+			"dot: x[out=3, in=64] is q4_0, which is quantized, want plain numbers; decode it: x.dequantize()"},
 		{"too long", func() { m.Tensor(dtype.F32, "row=2 in=32").Dot(w, "in") },
 			`dot: axis "in" is 32 in x[row=2, in=32] but 64 in w[out=3, in=64]; slice one of them: ` +
 				`w.dequantize().slice(in_=(0, 32))`},

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -69,9 +70,9 @@ func (b *blockReader) line(more bool) (string, error) {
 		return line, nil
 	}
 	if more {
-		return b.editor.ReadLine(promptMore)
+		return b.editor.ReadLine(context.Background(), promptMore)
 	}
-	return b.editor.ReadLine(prompt)
+	return b.editor.ReadLine(context.Background(), prompt)
 }
 
 // isComment reports whether the line has only a comment and cannot end a string begun before it.

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -17,7 +18,7 @@ type keys struct {
 	remembered []string
 }
 
-func (k *keys) ReadLine(prompt string) (string, error) {
+func (k *keys) ReadLine(_ context.Context, prompt string) (string, error) {
 	k.prompts = append(k.prompts, prompt)
 	if len(k.lines) == 0 {
 		return "", io.EOF

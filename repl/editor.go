@@ -2,10 +2,12 @@ package repl
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/chzyer/readline"
 )
@@ -15,9 +17,9 @@ var ErrInterrupt = errors.New("interrupted")
 
 // An Editor reads lines for a REPL.
 type Editor interface {
-	// ReadLine shows the prompt and returns a line without its newline. After Ctrl-C it returns
-	// ErrInterrupt and what had been typed; at the end of the input, io.EOF.
-	ReadLine(prompt string) (line string, err error)
+	// ReadLine shows the prompt and returns a line without its newline. After Ctrl-C, or when the context ends, it
+	// returns ErrInterrupt and what had been typed; at the end of the input, io.EOF.
+	ReadLine(ctx context.Context, prompt string) (line string, err error)
 
 	// Remember offers a line to be recalled at later prompts.
 	Remember(line string)
@@ -25,12 +27,17 @@ type Editor interface {
 
 // A Terminal edits lines on a terminal.
 type Terminal struct {
-	rl *readline.Instance
+	rl   *readline.Instance
+	keys *keyboard
+	mu   sync.Mutex // held while a line is read
 }
 
 // NewTerminal returns an editor on standard input and output. Close gives the terminal back.
 func NewTerminal() (*Terminal, error) {
+	keys := &keyboard{from: readline.Stdin, typed: make(chan typed, 1), press: make(chan byte),
+		closed: make(chan struct{})}
 	rl, err := readline.NewEx(&readline.Config{
+		Stdin:                  io.NopCloser(keys),
 		AutoComplete:           indenter{},
 		DisableAutoSaveHistory: true,
 		HistoryLimit:           10_000,
@@ -39,11 +46,19 @@ func NewTerminal() (*Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Terminal{rl}, nil
+	return &Terminal{rl: rl, keys: keys}, nil
 }
 
 // ReadLine implements Editor.
-func (t *Terminal) ReadLine(prompt string) (string, error) {
+func (t *Terminal) ReadLine(ctx context.Context, prompt string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ctx.Err() != nil {
+		return "", ErrInterrupt
+	}
+	read := make(chan struct{})
+	defer close(read)
+	defer context.AfterFunc(ctx, func() { t.keys.interrupt(read) })()
 	t.rl.SetPrompt(prompt)
 	line, err := t.rl.Readline()
 	if errors.Is(err, readline.ErrInterrupt) {
@@ -56,7 +71,65 @@ func (t *Terminal) ReadLine(prompt string) (string, error) {
 func (t *Terminal) Remember(line string) { _ = t.rl.SaveHistory(line) }
 
 // Close gives the terminal back.
-func (t *Terminal) Close() error { return t.rl.Close() }
+func (t *Terminal) Close() error {
+	close(t.keys.closed) // for what is being read, for which the library would wait
+	return t.rl.Close()
+}
+
+// keyboard is what is typed, and a Ctrl-C that nobody has to type. Keys are read only when they are asked for.
+type keyboard struct {
+	from    io.Reader
+	waiting bool // for typed
+	typed   chan typed
+	press   chan byte
+	closed  chan struct{}
+	rest    typed // of what was typed
+}
+
+type typed struct {
+	keys []byte
+	err  error
+}
+
+// interrupt is Ctrl-C, again and again until the line has been read: the first may only end a search.
+func (k *keyboard) interrupt(read <-chan struct{}) {
+	for {
+		select {
+		case k.press <- readline.CharInterrupt:
+		case <-read:
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (k *keyboard) Read(p []byte) (int, error) {
+	if len(k.rest.keys) == 0 && k.rest.err == nil {
+		if !k.waiting {
+			k.waiting = true
+			go func() {
+				keys := make([]byte, 4096)
+				n, err := k.from.Read(keys)
+				k.typed <- typed{keys[:n], err}
+			}()
+		}
+		select {
+		case k.rest = <-k.typed:
+			k.waiting = false
+		case p[0] = <-k.press:
+			return 1, nil
+		case <-k.closed:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, k.rest.keys)
+	if k.rest.keys = k.rest.keys[n:]; len(k.rest.keys) > 0 {
+		return n, nil
+	}
+	err := k.rest.err
+	k.rest.err = nil
+	return n, err
+}
 
 // indenter lets the tab key, and a tab in pasted text, indent a line.
 type indenter struct{}
@@ -96,7 +169,7 @@ func NewLines(in io.Reader, out io.Writer, interrupts <-chan os.Signal) *Lines {
 }
 
 // ReadLine implements Editor.
-func (l *Lines) ReadLine(prompt string) (string, error) {
+func (l *Lines) ReadLine(ctx context.Context, prompt string) (string, error) {
 	if _, err := io.WriteString(l.out, prompt); err != nil {
 		return "", err
 	}
@@ -107,6 +180,9 @@ func (l *Lines) ReadLine(prompt string) (string, error) {
 			return "", l.end
 		}
 		return line, nil
+	case <-ctx.Done():
+		_, _ = io.WriteString(l.out, "\n")
+		return "", ErrInterrupt
 	case <-l.interrupts:
 		_, _ = io.WriteString(l.out, "\n")
 		return "", ErrInterrupt

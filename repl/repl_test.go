@@ -141,22 +141,27 @@ func TestLines(t *testing.T) {
 	l := NewLines(in, &out, interrupts)
 	go func() { _, _ = io.WriteString(feed, "a\r\nb\n") }()
 	for _, want := range []string{"a", "b"} {
-		if line, err := l.ReadLine("> "); line != want || err != nil {
+		if line, err := l.ReadLine(t.Context(), "> "); line != want || err != nil {
 			t.Errorf("got %q, %v, want %q", line, err, want)
 		}
 	}
 	interrupts <- os.Interrupt
-	if _, err := l.ReadLine("> "); !errors.Is(err, ErrInterrupt) {
+	if _, err := l.ReadLine(t.Context(), "> "); !errors.Is(err, ErrInterrupt) {
 		t.Errorf("got %v, want an interrupt", err)
 	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := l.ReadLine(left, "> "); !errors.Is(err, ErrInterrupt) {
+		t.Errorf("got %v, want an interrupt where nobody waits", err)
+	}
 	go func() { _, _ = io.WriteString(feed, "last"); feed.Close() }()
-	if line, err := l.ReadLine("> "); line != "last" || err != nil {
+	if line, err := l.ReadLine(t.Context(), "> "); line != "last" || err != nil {
 		t.Errorf("got %q, %v, want the line without a newline", line, err)
 	}
-	if _, err := l.ReadLine("> "); !errors.Is(err, io.EOF) {
+	if _, err := l.ReadLine(t.Context(), "> "); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end", err)
 	}
-	if want := "> > > \n> > \n"; out.String() != want {
+	if want := "> > > \n> \n> > \n"; out.String() != want {
 		t.Errorf("prompts %q, want %q", out.String(), want)
 	}
 }

@@ -31,7 +31,7 @@ func TestWrongModels(t *testing.T) {
 		{"more heads than there is room for", `metadata={"llama.attention.head_count": 7}`,
 			`FILE: tensor blk.0.attn_q.weight is 64 × 64, want [head=7, head_dim=9, embed=64]`},
 		{"no heads", `metadata={"llama.attention.head_count": 0}`,
-			`attention.head_count is 0, want 1 or more`},
+			`FILE: llama.attention.head_count: got 0, want 1 … 2147483647; the file is damaged`},
 		{"a size that is missing", `metadata={"llama.feed_forward_length": None}`,
 			`gguf: FILE: missing key llama.feed_forward_length, want an integer`},
 		{"a size that is a text", `metadata={"llama.feed_forward_length": None, "llama.block_count": {"string": "5"}}`,
@@ -40,8 +40,13 @@ func TestWrongModels(t *testing.T) {
 			`FILE has 1 tensors that the family llama does not use: blk.9.attn_q.weight`},
 		{"layers without end", `metadata={"llama.block_count": 1 << 30}`,
 			`FILE has no tensor blk.5.`},
+		{"a context too long to count", `metadata={"llama.context_length": 1 << 31}`,
+			`FILE: llama.context_length: got 2147483648, want 1 … 2147483647; write a file with another: ` +
+				`save_gguf("mended.gguf", like=open_gguf("FILE"), metadata={"llama.context_length": 2048})`},
+		{"no context", `metadata={"llama.context_length": 0}`,
+			`FILE: llama.context_length: got 0, want 1 … 2147483647; write a file`},
 		{"layers of a negative number", `metadata={"llama.block_count": {"i32": -1}}`,
-			`block_count is -1, want 1 or more`},
+			`FILE: llama.block_count: got -1, want 1 … 2147483647; `},
 		{"a tensor of another kind", `tensors={"blk.3.ffn_up.weight": zeros(a=172, b=64, dtype="i32")}`,
 			`FILE: tensor blk.3.ffn_up.weight has elements of the type i32, want fractions`},
 		{"no tokenizer", `metadata={"tokenizer.ggml.model": None}`,
@@ -86,11 +91,12 @@ func TestBadSizes(t *testing.T) {
 		value       int64
 		want        string
 	}{
-		{"qwen35-deltanet", "qwen35.ssm.group_count", 0, "ssm.group_count is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.ssm.group_count", 0, "qwen35.ssm.group_count: got 0, want 1 … 2147483647"},
 		{"qwen35-deltanet", "qwen35.ssm.group_count", 7, "want a multiple of ssm.group_count, which is 7"},
-		{"qwen35-deltanet", "qwen35.ssm.time_step_rank", 0, "ssm.time_step_rank is 0, want 1 or more"},
-		{"qwen35-deltanet", "qwen35.full_attention_interval", 0, "full_attention_interval is 0, want 1 or more"},
-		{"deepseek2-mla", "deepseek2.attention.key_length_mla", 0, "attention.key_length_mla is 0, want 1 or more"},
+		{"qwen35-deltanet", "qwen35.ssm.time_step_rank", 0, "qwen35.ssm.time_step_rank: got 0, want 1 … 2147483647"},
+		{"qwen35-deltanet", "qwen35.full_attention_interval", 0, "qwen35.full_attention_interval: got 0, want 1 …"},
+		{"deepseek2-mla", "deepseek2.attention.key_length_mla", 0,
+			"deepseek2.attention.key_length_mla: got 0, want 1 … 2147483647"},
 	} {
 		it := New(Config{Stdout: io.Discard})
 		defer it.Close()
@@ -99,6 +105,44 @@ func TestBadSizes(t *testing.T) {
 		if _, err := openFamily(t, it, d); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s = %d: got %v, want %s", c.key, c.value, err, c.want)
 		}
+	}
+}
+
+// TestBatchHints insists that the hints of what b does are code of a family's file.
+func TestBatchHints(t *testing.T) {
+	dir := t.TempDir()
+	it := newTest(Config{Stdout: io.Discard, Dir: dir})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+def hint(call):
+    path = fmt("{}.star", abs(hash(call)))
+    save_text(path, """
+load("@models//llama.star", e = "embed", s = "logits", w = "load_weights")
+embed, logits, load_weights = e, s, w
+def layer(m, i, x, b):
+    x = x.rename(embed = "channel")
+    q = x.split("channel", heads = 8, head_dim = 8)
+    k = x.slice(channel = (0, 32)).split("channel", kv_head = 4, head_dim = 8)
+    v, c, w = k, k, zeros(channel = 64, kernel = 2)
+    return """ + call)
+    error = catch(load_model(model, family=path).logits, [1, 2]).error
+    return error.partition("; ")[2]
+
+equal(hint("b.attend(i, q, k, v)"), 'its axes are row, heads, head_dim: q.rename(heads="head")')
+equal(hint("b.attend_latent(i, q, k, 4)"), 'its axes are row, heads, head_dim: q.rename(heads="head")')
+equal(hint("b.rope(x, axis=\"channel\", dims=5)"),
+      'dims is an even number up to 64: b.rope(x, axis="channel", dims=4)')
+equal(hint("b.conv(i, x.rename(channel=\"in\"), w)"), 'rename the one that is meant: x.rename(in_="channel")')
+equal(hint("b.conv(i, x, w.rename(kernel=\"k\"))"), 'rename the one that is meant: w.rename(k="kernel")')
+equal(hint("b.wkv(i, q, k, v, c, c)"), 'rename the one that is meant: r.rename(head_dim="key")')
+equal(hint("b.last(x.rename(row=\"rows\"))"), "layers keep the rows that embed was given")
+`)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -190,6 +190,10 @@ func batchLast(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 		return nil, err
 	}
 	b := fn.Receiver().(*batch)
+	if b.rows != nil && !x.Axes().Has("row") {
+		return nil, &core.Error{Op: fn.Name(), Msg: `no axis "row" in x, ` + x.Shape(),
+			Hint: "layers keep the rows that embed was given"}
+	}
 	n := x.Size("row")
 	switch {
 	case b.last == nil:

@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -34,6 +35,26 @@ func (it *Interp) bounded(v star.Value) star.Value {
 		return &boundedValue{v.(star.HasAttrs), it, false}
 	}
 	return v
+}
+
+// argumentsName is the name of the hidden value that looks at what f(*xs) is given.
+const argumentsName = "*xs"
+
+// maxArguments is how many arguments a list may give a call, which copies them.
+const maxArguments = 1 << 20
+
+// argumentsCheck is the X of X[v] in f(*X[v]): v, unless it is too long, which ends when the run has to stop.
+type argumentsCheck struct {
+	hiddenValue
+	it *Interp
+}
+
+func (c *argumentsCheck) Get(v star.Value) (star.Value, bool, error) {
+	if n := star.Len(v); n > maxArguments {
+		return nil, false, fmt.Errorf("*: got %d arguments, want at most %d; give the list itself, without *", n,
+			maxArguments)
+	}
+	return c.it.watch(v), true, nil
 }
 
 type boundedValue struct {
@@ -227,4 +248,5 @@ func (it *Interp) addBounds() {
 	it.names["+="] = &addCheck{it: it, inPlace: true}
 	it.names["*="] = &timesCheck{it: it}
 	it.names["."] = &methodCheck{it: it}
+	it.names[argumentsName] = &argumentsCheck{it: it}
 }

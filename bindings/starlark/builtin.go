@@ -320,7 +320,8 @@ func (c *call) set(i int, v star.Value) error {
 	case core.KindDType:
 		s, _ := star.AsString(v)
 		if *(*dtype.Type)(p), ok = dtype.Parse(s); !ok {
-			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, v, strings.Join(dtypeNames(c.op), " ")))
+			names := strings.Join(dtypeNames(c.op), " ")
+			return c.fail(fmt.Sprintf("%s: got %s, want a dtype: %s", f.Name, brief(v), names))
 		}
 	case core.KindNested:
 		n, err := nested(c.env, v)
@@ -397,5 +398,5 @@ func (c *call) setEnum(f *core.Field, p unsafe.Pointer, v star.Value) error {
 			return nil
 		}
 	}
-	return c.fail(fmt.Sprintf("%s: got %s, want one of %s", f.Name, v, strings.Join(f.Enum, ", ")))
+	return c.fail(fmt.Sprintf("%s: got %s, want one of %s", f.Name, brief(v), strings.Join(f.Enum, ", ")))
 }

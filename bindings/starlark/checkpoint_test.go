@@ -150,6 +150,35 @@ load_checkpoint("x.safetensors")`: "it is no checkpoint; load_safetensors loads"
 }
 
 // TestCheckpointChangesAllOrNothing lets the second of two objects refuse.
+// What is damaged is said once, with the file and the place.
+func TestCheckpointDamaged(t *testing.T) {
+	it, dir := inFolder(t)
+	evaluate(t, it, `
+x, y = variable(ones(a=2)), [1, True]
+save_checkpoint("run.safetensors", x=x, y=y)`)
+	good, err := os.ReadFile(filepath.Join(dir, "run.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, call, want string }{
+		{`{\"tensor\":\"x\"}`, `{\"tensor\":\"z\"}`, `load_checkpoint("bad.safetensors")`,
+			`load_checkpoint: bad.safetensors: it says that there is a tensor "z", but there is none`},
+		{`[1,true]`, `[1,{  }]`, `load_checkpoint("bad.safetensors")`,
+			`load_checkpoint: bad.safetensors: y: an object of 0 keys is damaged`},
+		{`[1,true]`, `[1,{  }]`, `load_checkpoint("bad.safetensors", y=y)`,
+			`load_checkpoint: bad.safetensors: y: an object of 0 keys is damaged`},
+	} {
+		bad := strings.Replace(string(good), c.old, c.new, 1)
+		if bad == string(good) {
+			t.Fatalf("nothing to change: %s in %q", c.old, good[:200])
+		}
+		put(t, dir, map[string]string{"bad.safetensors": bad})
+		if _, err := it.Eval(background, "<test>", c.call); err == nil || err.(*Error).Msg != c.want {
+			t.Errorf("%s: got %v, want %s", c.call, err, c.want)
+		}
+	}
+}
+
 func TestCheckpointChangesAllOrNothing(t *testing.T) {
 	it, _ := inFolder(t)
 	withCounter(it)

@@ -99,10 +99,38 @@ func readText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 	if err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(text) {
-		return nil, &core.Error{Op: b.Name(), Msg: path + " is no UTF-8", Hint: fmt.Sprintf("use read_bytes(%q)", path)}
+	if err := interpOf(t).wholeFile(b.Name(), path, text); err != nil {
+		return nil, err
 	}
 	return star.String(text), nil
+}
+
+// wholeFile is an error if the text in a file is not UTF-8.
+func (it *Interp) wholeFile(op, path string, text []byte) error {
+	const some = 1 << 20 // bytes between two looks at whether to stop
+	for at := 0; at < len(text); {
+		end := min(at+some, len(text))
+		for n := 0; n < utf8.UTFMax && end < len(text) && !utf8.RuneStart(text[end]); n++ {
+			end++ // to the next character
+		}
+		if why := it.stopped.Load(); why != nil {
+			return why
+		}
+		if utf8.Valid(text[at:end]) {
+			at = end
+			continue
+		}
+		for r, n := utf8.DecodeRune(text[at:end]); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(text[at:end]) {
+			at += n
+		}
+		from := "latin1"
+		if text[0] >= 0xfe { // the mark at the beginning of UTF-16
+			from = "utf-16"
+		}
+		return &core.Error{Op: op, Msg: fmt.Sprintf("%s: got byte 0x%02x at offset %d, want UTF-8", path, text[at], at),
+			Hint: fmt.Sprintf("convert it, as by iconv -f %s -t utf-8, or read bytes: read_bytes(%q)", from, path)}
+	}
+	return nil
 }
 
 // readBytes is read_bytes(path): a file as bytes; decompressed if the path ends in .gz. A path is relative to the
@@ -184,9 +212,9 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	if utf8.RuneCountInString(sep) != 1 {
-		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character", sep),
-			Hint: `as in: sep=","`}
+	if utf8.RuneCountInString(sep) != 1 || strings.ContainsAny(sep, "\x00\r\n\"\ufffd") || !utf8.ValidString(sep) {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("sep: got %q, want one character, no quote and no end "+
+			"of a line", sep), Hint: `as in: sep=","`}
 	}
 	it := interpOf(t)
 	text, err := it.contents(b.Name(), path)
@@ -197,7 +225,7 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	r.Comma, _ = utf8.DecodeRuneInString(sep)
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, err)
+		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, badTable(err))
 	}
 	d := star.NewDict(0)
 	if len(rows) == 0 {
@@ -221,6 +249,25 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 		}
 	}
 	return d, nil
+}
+
+// badTable is err of package csv in our words.
+func badTable(err error) error {
+	var at *csv.ParseError
+	if !errors.As(err, &at) {
+		return err
+	}
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		return fmt.Errorf("line %d has not as many cells as the first", at.StartLine)
+	case errors.Is(err, csv.ErrBareQuote):
+		return fmt.Errorf("line %d, column %d: a quote inside of a cell that does not begin with one", at.Line,
+			at.Column)
+	case errors.Is(err, csv.ErrQuote):
+		return fmt.Errorf(`line %d: the cell in quotes that begins there does not end; a quote in it is written ""`,
+			at.StartLine)
+	}
+	return err
 }
 
 // column is column k of a table.

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -33,18 +34,50 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// dataMistakes is what TestDataFiles is refused, and with which words.
+var dataMistakes = map[string]string{
+	`read_text("b.txt")`: "read_text: cannot open ",
+	`read_text("bad.txt")`: `read_text: bad.txt: got byte 0xff at offset 0, want UTF-8; convert it, as by ` +
+		`iconv -f utf-16 -t utf-8, or read bytes: read_bytes("bad.txt")`,
+	`read_text("late.txt")`:               "late.txt: got byte 0xe9 at offset 1048577, want UTF-8; convert",
+	`read_text("")`:                       "read_text: got no file name; it is a text, and",
+	`read_bytes(".")`:                     "read_bytes: cannot open .: it is a folder, want a file in it",
+	`read_bytes("no.gz.gz")`:              "cannot open",
+	`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
+	`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
+	`load_idx("long.gz", "batch y x")`:    "longer than its header says",
+	`load_idx("huge.gz", "batch")`:        "more than the file can hold",
+	`load_idx("a.txt", "batch")`:          "this is no IDX file",
+	`load_idx("train-labels-idx1-ubyte")`: `but 0 are named; load_idx("train-labels-idx1-ubyte", "col")`,
+	`load_csv("v.csv")`:                   "load_csv: v.csv: line 2 has not as many cells as the first",
+	`load_csv("q.csv")`:                   "q.csv: line 2, column 2: a quote inside of a cell that does",
+	`load_csv("open.csv")`:                `open.csv: line 2: the cell in quotes that begins there does not end; a`,
+	`load_csv("t.csv", sep="\"")`:         "load_csv: sep: got \"\\\"\", want one character, no quote",
+	`load_csv("t.csv", sep="\n")`:         `load_csv: sep: got "\n", want one character, no quote and no`,
+	`load_csv("w.csv")`:                   `w.csv has two columns called "a"; number them: header=False`,
+	`load_csv("t.csv", sep="ab")`:         `sep: got "ab", want one character`,
+	`load("@stdlib//data.star", "data")
+data.jsonl("m.jsonl")`: "jsonl: m.jsonl, line 2: json.decode: ",
+	`load("@stdlib//data.star", "data")
+data.mnist("nowhere")`: "mnist: nowhere has 0 of",
+}
+
 // TestDataFiles reads texts, tables and images.
 func TestDataFiles(t *testing.T) {
 	it, dir := inFolder(t)
 	images := "\x00\x00\x08\x03\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x02\x00\x33\x66\x99\xcc\xff"
 	labels := "\x00\x00\x08\x01\x00\x00\x00\x03\x07\x00\x09"
 	put(t, dir, map[string]string{
-		"a.txt": "naïve\n\nlines\r\n", "b.txt.gz": "packed", "bad.txt": "\xff", "bad.gz.txt": "", "no.gz": "",
+		"a.txt": "naïve\n\nlines\r\n", "b.txt.gz": "packed",
+		"cut.txt": strings.Repeat("€", 1<<20), "bad.txt": "\xff",
+		"late.txt": strings.Repeat("x", 1<<20-1) + "é\xe9x", "bad.gz.txt": "", "no.gz": "",
 		"t.csv":                     "id, score ,name\n1,0.5,ann\n2,,\"b, ob\"\n3,1e3,\n",
 		"u.csv":                     "1;2\n3;4\n",
 		"v.csv":                     "a,b\n1\n",
 		"w.csv":                     "a,a\n1,2\n",
 		"e.csv":                     "",
+		"q.csv":                     "a\nb\"c\n",
+		"open.csv":                  "a\n\"b\nc\n",
 		"l.jsonl":                   "{\"a\": 1}\n\n[2, null]\n",
 		"m.jsonl":                   "1\n{\n",
 		"train-images-idx3-ubyte":   images,
@@ -74,6 +107,7 @@ equal(c["name"], ["ann", "b, ob", ""])
 u = load_csv("u.csv", axis="batch", header=False, sep=";")
 equal((list(u), u[1].tolist(), u[1].axes), ([0, 1], [2, 4], ("batch",)))
 equal(load_csv("e.csv"), {})
+equal(len(read_text("cut.txt")), 3 << 20)
 equal(data.jsonl("l.jsonl"), [{"a": 1}, [2, None]])
 x = load_idx("train-images-idx3-ubyte", "batch y x")
 equal((x.dtype, x.tolist()), ("u8", [[[0, 51]], [[102, 153]], [[204, 255]]]))
@@ -84,24 +118,7 @@ for part in ("train", "test"):
     equal((images.at(batch=-1, channel=0, y=0).tolist()[1], labels.tolist(), labels.dtype), (1.0, [7, 0, 9], "i64"))
 equal(check(lambda: load_idx("train-images-idx3-ubyte", "batch y x")).shape, {"batch": 3, "y": 1, "x": 2})
 `)
-	for src, want := range map[string]string{
-		`read_text("b.txt")`:                  "read_text: cannot open ",
-		`read_text("bad.txt")`:                `read_text: bad.txt is no UTF-8; use read_bytes("bad.txt")`,
-		`read_bytes("no.gz.gz")`:              "cannot open",
-		`read_bytes("torn.gz")`:               "read_bytes: torn.gz: unexpected EOF",
-		`load_idx("torn.gz", "batch y x")`:    "load_idx: torn.gz: unexpected EOF",
-		`load_idx("long.gz", "batch y x")`:    "longer than its header says",
-		`load_idx("huge.gz", "batch")`:        "more than the file can hold",
-		`load_idx("a.txt", "batch")`:          "this is no IDX file",
-		`load_idx("train-labels-idx1-ubyte")`: `but 0 are named; load_idx("train-labels-idx1-ubyte", "col")`,
-		`load_csv("v.csv")`:                   "load_csv: v.csv: record on line 2: wrong number of fields",
-		`load_csv("w.csv")`:                   `w.csv has two columns called "a"; number them: header=False`,
-		`load_csv("t.csv", sep="ab")`:         `sep: got "ab", want one character`,
-		`load("@stdlib//data.star", "data")
-data.jsonl("m.jsonl")`: "jsonl: m.jsonl, line 2: json.decode: ",
-		`load("@stdlib//data.star", "data")
-data.mnist("nowhere")`: "mnist: nowhere has 0 of",
-	} {
+	for src, want := range dataMistakes {
 		refuses(t, it, src, want)
 	}
 }

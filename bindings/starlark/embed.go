@@ -88,7 +88,8 @@ func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err 
 	fields["output"] = Tensor{stub}
 	n := *m
 	n.m = starlarkstruct.FromStringDict(of.Constructor(), fields)
-	defer func() { it.env.Multiplied = nil }()
+	outside := it.env.Multiplied
+	defer func() { it.env.Multiplied = outside }()
 	it.env.Multiplied = func(x, w *core.Tensor, _ *axis.List) {
 		if w == stub {
 			rows = append(rows, x.Float32s()...)
@@ -96,13 +97,11 @@ func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err 
 	}
 	cache := m.newCache(it)
 	defer cache.Free()
-	for part := range slices.Chunk(ids, piece) {
-		y, err := n.forward(it, cache, part, true)
-		if err != nil {
-			return nil, 0, err
-		}
-		y.Free()
+	y, err := n.forward(it, cache, ids, true)
+	if err != nil {
+		return nil, 0, err
 	}
+	y.Free()
 	if it.env.IsShapeOnly() {
 		return make([]float32, len(ids)*width), width, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/grad/optim"
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // help is help(x): what x is and how to call it. x is a function, a value or a name in quotes. Without x it
@@ -90,6 +92,14 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	if near := nearest(name, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", near)
 	}
+	if known := scriptName(name, names); known != "" {
+		e.Hint = fmt.Sprintf("did you mean help(%q)?", known)
+		return "", e
+	}
+	if _, err := fs.Stat(stdlib.FS, name+".star"); err == nil {
+		e.Hint = fmt.Sprintf("it is a module: load(\"@stdlib//%s.star\", %[1]q)", name)
+		return "", e
+	}
 	var longer []string
 	for _, n := range names {
 		if len(name) > 2 && strings.Contains(n, name) && !slices.Contains(longer, n) {
@@ -100,6 +110,19 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		e.Hint = "there are " + strings.Join(longer[:min(len(longer), 8)], ", ")
 	}
 	return "", e
+}
+
+// scriptName is what scripts call what Go calls name, or what is behind its dot; "" if that is nothing they know.
+func scriptName(name string, names []string) string {
+	if _, member, ok := strings.Cut(name, "."); ok && slices.Contains(names, member) {
+		return member
+	}
+	for _, info := range core.All() {
+		if reflect.TypeOf(info.New()).Elem().Name() == name {
+			return info.Name
+		}
+	}
+	return ""
 }
 
 // overview says how to ask for more and lists what there is to ask about.

@@ -61,6 +61,10 @@ func TestHelp(t *testing.T) {
 		{`help("tensor")`, "tensor is a tensor of numbers"},
 		{`help("all")`, "all is whether every element"},
 		{`help("soft")`, "there are log_softmax, softcap, softmax, softplus"},
+		{`help("FromLists")`, `help: there is nothing called "FromLists"; did you mean help("tensor")?`},
+		{`help("nn")`, `help: there is nothing called "nn"; it is a module: load("@stdlib//nn.star", "nn")`},
+		{`help("RMSNorm")`, `help: there is nothing called "RMSNorm"; did you mean help("rms_norm")?`},
+		{`help("tensor.shape")`, `help: there is nothing called "tensor.shape"; did you mean help("shape")?`},
 		{`help("elephant")`, `help: there is nothing called "elephant"; help() lists all names`},
 	} {
 		if got := helpText(t, test.call); !strings.Contains(got, test.want) {

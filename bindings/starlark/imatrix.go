@@ -71,7 +71,8 @@ func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 // collect runs the model on the full chunks of ids.
 func (it *Interp) collect(c *recipe.Collector, m *Model, ids []int32, chunk int, output bool) error {
 	var failed error
-	defer func() { it.env.Multiplied = nil }()
+	outside := it.env.Multiplied
+	defer func() { it.env.Multiplied = outside }()
 	it.env.Multiplied = func(x, w *core.Tensor, axes *axis.List) {
 		name := m.nameOf(w)
 		if failed == nil && (strings.HasPrefix(name, "blk.") || output && name != "") {

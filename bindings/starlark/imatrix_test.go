@@ -72,6 +72,18 @@ quantize_model("stories.gguf", "iq4.gguf", "iq4_nl", imatrix="im.gguf")
 whole = collect_imatrix(m, "one", "small.gguf", output=True)
 equal(sorted([k for k in whole if not k.startswith("blk.")]), ["output.weight"])
 again = collect_imatrix(m, text, "im2.gguf", chunk=n)
+
+# What a family counts on the way ends its own counting, not this.
+save_text("nested.star", """
+load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
+layer, logits, load_weights = l, s, w
+other = load_model("stories.gguf")
+def embed(m, tokens, b):
+    other.embed("a dog")
+    collect_imatrix(other, "a dog", "inner.gguf")
+    return e(m, tokens, b)
+""")
+collect_imatrix(load_model("stories.gguf", family="nested.star"), text, "im3.gguf", chunk=n)
 `
 
 // TestCollectImatrix compares what is collected with what a script computes from the weights, over two chunks.
@@ -81,6 +93,7 @@ func TestCollectImatrix(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	sameFiles(t, in("plain.gguf"), in("with.gguf"), false)
 	sameFiles(t, in("im.gguf"), in("im2.gguf"), true)
+	sameFiles(t, in("im.gguf"), in("im3.gguf"), true)
 	if it.env.Multiplied != nil {
 		t.Error("products are still counted")
 	}

@@ -14,11 +14,15 @@ import (
 )
 
 // lines is what input waits for. A line that comes after nobody waits any more is kept for the next call.
-type lines struct{ coming chan line }
+type lines struct {
+	coming chan line
+	leave  context.CancelFunc // says that nobody waits
+}
 
 type line struct {
 	text string
 	err  error
+	left bool // an error of after nobody waited
 }
 
 // input is input(prompt=""): the next line that is typed, or of the standard input, without its newline; None after the
@@ -37,22 +41,28 @@ func input(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 	for {
 		if it.lines.coming == nil {
 			coming := make(chan line, 1)
-			it.lines.coming = coming
+			ctx, leave := context.WithCancel(context.Background())
+			it.lines = lines{coming, leave}
 			go func() {
 				var l line
 				defer func() { coming <- l }()
 				defer rescue(&l.err)
-				l.text, l.err = it.cfg.ReadLine(prompt)
+				l.text, l.err = it.cfg.ReadLine(ctx, prompt)
+				l.left = l.err != nil && ctx.Err() != nil
 			}()
 		}
 		select {
 		case l := <-it.lines.coming:
-			it.lines.coming = nil
+			it.lines.leave()
+			if it.lines = (lines{}); l.left {
+				continue
+			}
 			if v, err := it.read(b.Name(), l); v != nil || err != nil {
 				return v, err
 			}
 		case <-look.C:
 			if err := it.spend(0); err != nil {
+				it.lines.leave()
 				return nil, err
 			}
 		}

@@ -116,7 +116,7 @@ func TestInterruptibleEnds(t *testing.T) {
 // TestInput reads lines, and Ctrl-C ends what waits for one; the line that comes then is the next.
 func TestInput(t *testing.T) {
 	typed, asked := make(chan string), make(chan string, 9)
-	it := newTest(Config{ReadLine: func(prompt string) (string, error) {
+	it := newTest(Config{ReadLine: func(_ context.Context, prompt string) (string, error) {
 		asked <- prompt
 		text, ok := <-typed
 		switch {
@@ -157,9 +157,35 @@ equal([input(), input()], [None, None])
 	}
 }
 
+// TestInputLeft insists that a reader is told when nobody waits, and that what it returns then is no Ctrl-C.
+func TestInputLeft(t *testing.T) {
+	asked := make(chan bool, 9)
+	it := newTest(Config{ReadLine: func(ctx context.Context, prompt string) (string, error) {
+		asked <- true
+		if prompt == "a" {
+			<-ctx.Done()
+			return "", context.Canceled
+		}
+		return prompt, nil
+	}})
+	defer it.Close()
+	go func() {
+		<-asked
+		for !it.Interrupt() {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+equal(interruptible(input, "a").interrupted, True)
+equal(input("b"), "b")
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInputEnds insists that Ctrl-C at a prompt ends a script that does not say otherwise.
 func TestInputEnds(t *testing.T) {
-	it := New(Config{ReadLine: func(string) (string, error) { return "", context.Canceled }})
+	it := New(Config{ReadLine: func(context.Context, string) (string, error) { return "", context.Canceled }})
 	defer it.Close()
 	if err := it.RunSource(context.Background(), "t.star", []byte("input()")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -169,7 +195,7 @@ func TestInputEnds(t *testing.T) {
 // TestInputDefers insists that Ctrl-C at a prompt lets a step that is deferred have its line.
 func TestInputDefers(t *testing.T) {
 	presses := 0
-	it := New(Config{ReadLine: func(string) (string, error) {
+	it := New(Config{ReadLine: func(context.Context, string) (string, error) {
 		if presses++; presses == 2 {
 			return "two", nil
 		}

@@ -62,8 +62,9 @@ type Config struct {
 	Terminal bool
 
 	// ReadLine shows a prompt, where a person sees it, and returns the line that is typed, or the next of the standard
-	// input; io.EOF after the last. context.Canceled is Ctrl-C at the prompt. Default: scripts read no lines.
-	ReadLine func(prompt string) (string, error)
+	// input; io.EOF after the last. context.Canceled is Ctrl-C at the prompt. When ctx ends, nobody waits any more:
+	// then an error is nobody's, and a line that comes nevertheless is the next. Default: scripts read no lines.
+	ReadLine func(ctx context.Context, prompt string) (string, error)
 
 	// Args is the list scripts see as args.
 	Args []string

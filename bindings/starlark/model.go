@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -143,11 +144,11 @@ func (m *Model) readConfig() error {
 		return err
 	}
 	if m.layers, err = star.AsInt32(layers); err != nil {
-		return fmt.Errorf("config.layers: %w", err)
+		return fmt.Errorf("the family's config.layers: got %s, want an int up to %d", layers, math.MaxInt32)
 	}
 	if context, err := attr(config, "context"); err == nil {
 		if m.context, err = star.AsInt32(context); err != nil {
-			return fmt.Errorf("config.context: %w", err)
+			return fmt.Errorf("the family's config.context: got %s, want an int up to %d", context, math.MaxInt32)
 		}
 	}
 	if ropes, err := attr(config, "rope"); err == nil {
@@ -362,6 +363,7 @@ var weightMethods = map[string]*star.Builtin{
 	"has":    star.NewBuiltin("has", weightsHas),
 	"skip":   star.NewBuiltin("skip", weightsSkip),
 	"int":    star.NewBuiltin("int", weightsMeta),
+	"size":   star.NewBuiltin("size", weightsMeta),
 	"str":    star.NewBuiltin("str", weightsMeta),
 	"tensor": star.NewBuiltin("tensor", weightsTensor),
 }
@@ -379,10 +381,11 @@ func (g *weightFile) Attr(name string) (star.Value, error) {
 
 // AttrNames is every attribute.
 func (g *weightFile) AttrNames() []string {
-	return []string{"bool", "float", "has", "int", "skip", "str", "tensor", "vocab"}
+	return []string{"bool", "float", "has", "int", "size", "skip", "str", "tensor", "vocab"}
 }
 
-// weightsMeta is g.int(key, default), g.float, g.str and g.bool: a metadata value of the architecture.
+// weightsMeta is g.int(key, default), g.size, g.float, g.str and g.bool: a metadata value of the architecture. A size
+// is an int from 1 on.
 func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var key string
 	var absent star.Value
@@ -393,9 +396,16 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	var v star.Value
 	var err error
 	switch key = w.Key(key); b.Name() {
-	case "int":
+	case "int", "size":
 		var i int64
 		i, err = w.Int(key)
+		if n, ok := absent.(star.Int); ok && b.Name() == "size" && models.Missing(err) {
+			i, _ = n.Int64()
+			err = nil
+		}
+		if b.Name() == "size" && err == nil && (i < 1 || i > math.MaxInt32) {
+			return nil, badSize(w, key, i)
+		}
 		v = star.MakeInt64(i)
 	case "float":
 		var f float64
@@ -414,6 +424,17 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 		return absent, nil
 	}
 	return v, err
+}
+
+// badSize is the error of a size in a file's metadata that is none.
+func badSize(w *models.Weights, key string, got int64) error {
+	e := &core.Error{Op: w.Name, Msg: fmt.Sprintf("%s: got %d, want 1 … %d", key, got, math.MaxInt32),
+		Hint: "the file is damaged, or written by a program that goes wrong"}
+	if key == w.Key("context_length") {
+		e.Hint = fmt.Sprintf("write a file with another: save_gguf(%q, like=open_gguf(%q), metadata={%q: 2048})",
+			"mended.gguf", w.Name, key)
+	}
+	return e
 }
 
 // weightsHas is g.has(name): whether the file has the tensor.

@@ -181,7 +181,9 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		return nil, err
 	}
 	defer f.file.Close()
-	cache, tokens, err := kv.Read(it.env, f.file, m.print(), m.layers)
+	cache, tokens, err := kv.Read(it.env, f.file, m.print(), m.layers, func(c *kv.Cache) error {
+		return m.shapes(it, c)
+	})
 	if err == nil {
 		if i := slices.IndexFunc(tokens, func(id int32) bool { return id < 0 || int(id) >= m.tokens.Len() }); i >= 0 {
 			cache.Free()
@@ -192,6 +194,22 @@ func modelLoadCache(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%s: %s", path, err), Hint: "for " + m.name}
 	}
 	return &modelCache{it: it, m: m, cache: cache, tokens: tokens}, nil
+}
+
+// shapes evaluates a row behind an empty cache, which then has the shapes of everything that it keeps, but no data.
+func (m *Model) shapes(it *Interp, cache *kv.Cache) error {
+	defer it.env.ShapeOnly(it.env.ShapeOnly(true))
+	was := it.paths
+	defer func() { it.paths = was }()
+	it.paths = &paths{seen: map[core.Site]int{}} // the way that a family goes first
+	var err error
+	it.env.Record(false, func() {
+		var y *core.Tensor
+		if y, err = m.infer(it, []feed{{cache, []int32{0}}}, false, []bool{true}); y != nil {
+			y.Free()
+		}
+	})
+	return err
 }
 
 // modelForward is m.forward(cache, tokens, all=False): evaluates new tokens, ids in a list or a tensor, behind those of

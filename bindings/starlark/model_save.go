@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"runtime"
 	"time"
 
@@ -63,8 +64,8 @@ func (*memoryFile) IsDir() bool                  { return false }
 func (*memoryFile) Sys() any                     { return nil }
 
 // modelSave is m.save(path): the model as a GGUF file: that from which it came, with the weights as they are now, of
-// the types that they have there. It is an error if the family keeps weights that it made of those. quantize_model
-// makes other types of it.
+// the types that they have there. It is an error if the family keeps weights that it made of those, or if a weight is
+// out of the range of its type. quantize_model makes other types of it.
 func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
@@ -85,7 +86,7 @@ func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	for i := range draft.Tensors {
 		at := &draft.Tensors[i]
 		if x := variables[at.Name]; x != nil {
-			at.Write = func(w io.Writer) error { return it.writeAs(w, x, at.Type) }
+			at.Write = func(w io.Writer) error { return m.writeAs(it, w, at.Name, x, at.Type) }
 		}
 	}
 	err = it.Save("save", path, draft.Write)
@@ -93,13 +94,44 @@ func modelSave(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return star.None, err
 }
 
-// writeAs writes the elements of x as a file's type.
-func (it *Interp) writeAs(w io.Writer, x *core.Tensor, as gguf.Type) error {
+// writeAs writes the elements of x, which the file calls name, as a file's type. It is an error if one is out of the
+// type's range.
+func (m *Model) writeAs(it *Interp, w io.Writer, name string, x *core.Tensor, as gguf.Type) error {
 	if dt, _ := as.DType(); dt != x.DType() {
-		x = it.env.Cast(x, dt)
-		defer x.Free()
+		narrow := it.env.Cast(x, dt)
+		defer narrow.Free()
+		if err := m.fits(it, name, x, narrow); err != nil {
+			return err
+		}
+		x = narrow
 	}
 	return x.WriteElements(w)
+}
+
+// fits is an error if a number became infinite in narrow.
+func (m *Model) fits(it *Interp, name string, x, narrow *core.Tensor) error {
+	const some = 1 << 18 // elements between two looks at whether to stop
+	was, is := x.Float32s(), narrow.Float32s()
+	lost, worst := 0, float32(0)
+	for i, v := range is {
+		if i%some == 0 {
+			if why := it.stopped.Load(); why != nil {
+				return why
+			}
+		}
+		if before := was[i]; math.IsInf(float64(v), 0) && !math.IsInf(float64(before), 0) {
+			lost++
+			if math.Abs(float64(before)) > math.Abs(float64(worst)) {
+				worst = before
+			}
+		}
+	}
+	if lost == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %d of %d weights are out of the range of %s, in which the file has them, such as %.4g; "+
+		"go on with a copy in f32: quantize_model(%q, %q, %q)", name, lost, len(is), narrow.DType(), worst, m.name,
+		"f32.gguf", "f32")
 }
 
 // nameOf is what the file calls a weight; "" for any other tensor.

@@ -62,6 +62,15 @@ equal(0 < apart("eight.gguf") and apart("eight.gguf") < 0.2, True)
 half = load_model("half.gguf").trainable()
 half.save("half2.gguf")
 equal(read_bytes("half2.gguf") == read_bytes("half.gguf"), True)
+w = half.weights.layers[1].k
+first = {name: (0, 1) for name in w.axes}
+no_grad(lambda: w.set(-7e4, first))
+equal(catch(half.save, "half2.gguf").error, "save: blk.1.attn_k.weight: 1 of 512 weights are out of the range of " +
+      "f16, in which the file has them, such as -7e+04; go on with a copy in f32: " +
+      'quantize_model("half.gguf", "f32.gguf", "f32")')
+equal(read_bytes("half2.gguf") == read_bytes("half.gguf"), True)
+no_grad(lambda: w.set(float("inf"), first))
+half.save("half2.gguf")
 `)
 	for src, want := range map[string]string{
 		`create.model(config("GPT"), tok)`:                              `the architecture is "GPT"; known are`,

@@ -74,6 +74,10 @@ func placeholders(n int) string {
 
 // openData opens a file of numbers for op and returns its size in bytes.
 func (it *Interp) openData(op, path string) (fs.File, int64, error) {
+	if path == "" {
+		return nil, 0, &core.Error{Op: op, Msg: "got no file name",
+			Hint: "it is a text, and relative to the working directory"}
+	}
 	f, err := it.cfg.Open(it.ResolvePath(path))
 	if err != nil {
 		err = it.cannotOpen(it.ResolvePath(path), path, err,
@@ -81,6 +85,9 @@ func (it *Interp) openData(op, path string) (fs.File, int64, error) {
 		return nil, 0, fmt.Errorf("%s: %w", op, err)
 	}
 	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("cannot open %s: it is a folder, want a file in it", path)
+	}
 	if err != nil {
 		f.Close()
 		return nil, 0, fmt.Errorf("%s: %w", op, err)

@@ -45,6 +45,7 @@ var checks = star.StringDict{
 	"for":   &sequenceCheck{where: "for"},
 	"=":     &sequenceCheck{where: "="},
 	"[:]":   &sequenceCheck{where: "[:]"},
+	"**":    keywordsCheck{},
 	turn:    hiddenValue{},
 }
 
@@ -174,6 +175,21 @@ func (c *sequenceCheck) Get(v star.Value) (star.Value, bool, error) {
 	return v, true, nil
 }
 
+// maxKeywords is how many keyword arguments a dict may give a call. Starlark takes them one by one, and does not look
+// meanwhile whether it is to stop.
+const maxKeywords = 10_000
+
+// keywordsCheck is the X of X[v] in f(**X[v]): v, unless it is too long.
+type keywordsCheck struct{ hiddenValue }
+
+func (keywordsCheck) Get(v star.Value) (star.Value, bool, error) {
+	if n := star.Len(v); n > maxKeywords {
+		return nil, false, fmt.Errorf("**: got %d keyword arguments, want at most %d; give the dict itself, without **",
+			n, maxKeywords)
+	}
+	return v, true, nil
+}
+
 // globalsValue is the X of X["name"]: a global variable of the REPL session.
 type globalsValue struct {
 	hiddenValue
@@ -295,6 +311,12 @@ func (p *pass) expr(e syntax.Expr) syntax.Expr {
 			e.X = p.cond(e.X, "not")
 		case e.X != nil:
 			e.X = p.expr(e.X)
+			switch e.Op {
+			case syntax.STAR:
+				e.X = hidden(argumentsName, e.OpPos, e.X)
+			case syntax.STARSTAR:
+				e.X = hidden("**", e.OpPos, e.X)
+			}
 		}
 	case *syntax.BinaryExpr:
 		return p.binary(e, false)

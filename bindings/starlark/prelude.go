@@ -39,7 +39,9 @@ var builtins = star.StringDict{
 	"sorted":  star.NewBuiltin("sorted", sorted),
 	"str":     star.NewBuiltin("str", toText),
 	"sum":     star.NewBuiltin("sum", sum),
-	"write":   star.NewBuiltin("write", write),
+
+	"usage_error": star.NewBuiltin("usage_error", usageError),
+	"write":       star.NewBuiltin("write", write),
 }
 
 // shared returns a function that is op where a tensor is among the arguments themselves, and b elsewhere.
@@ -141,6 +143,29 @@ func catch(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple
 		v, message = star.None, star.String(innermost(err).Error())
 	}
 	return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"value": v, "error": message}), nil
+}
+
+// UsageError is the end of a program whose arguments are wrong. Where in the script that was found does not matter.
+type UsageError struct {
+	Usage   string // a line, as in "usage: prune [--all] file"
+	Mistake string // a line; may be empty
+}
+
+func (e *UsageError) Error() string {
+	if e.Mistake == "" {
+		return e.Usage
+	}
+	return e.Mistake + "\n" + e.Usage
+}
+
+// usageError is usage_error(usage, mistake=None): ends a program that was called in a wrong way. Only the mistake and,
+// on a line of its own, the usage are shown, without the place in the script; the exit code is 2.
+func usageError(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+	e := &UsageError{}
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "usage", &e.Usage, "mistake??", &e.Mistake); err != nil {
+		return nil, err
+	}
+	return nil, e
 }
 
 func errNoFunction(name string) error {

@@ -49,20 +49,35 @@ func plainOf(node any, depth int) (any, error) {
 	return nil, fmt.Errorf("%v is damaged", node)
 }
 
-// fresh is a new tensor with the values of one of the file; the same for the same name.
+// entire is an error that says already which operation failed on which file.
+type entire struct{ error }
+
+func (e entire) Unwrap() error { return e.error }
+
+// failed is an error of what is saved under a path.
+func (l *loader) failed(path string, err error) error {
+	if said := (entire{}); errors.As(err, &said) {
+		return err
+	}
+	return fmt.Errorf("%s: %s: %s: %w", l.op, l.f.path, path, err)
+}
+
+// fresh is a new tensor with the values of one of the file; the same for the same name. The error is entire.
 func (l *loader) fresh(name string) (*core.Tensor, error) {
 	if x := l.read[name]; x != nil {
 		return x, nil
 	}
 	from, ok := l.f.file.Tensor(name)
 	if !ok {
-		return nil, fmt.Errorf("%s: %s: it says that there is a tensor %q, but there is none", l.op, l.f.path, name)
+		return nil, entire{fmt.Errorf("%s: %s: it says that there is a tensor %q, but there is none", l.op, l.f.path,
+			name)}
 	}
 	x, err := l.f.read(l.op, from, nil, dtype.Invalid)
-	if err == nil {
-		l.read[name] = x
+	if err != nil {
+		return nil, entire{err}
 	}
-	return x, err
+	l.read[name] = x
+	return x, nil
 }
 
 // readBlocks is the quantized tensor whose blocks x is.

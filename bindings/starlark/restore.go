@@ -64,7 +64,7 @@ func loadCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	for _, name := range sortedKeys(c.Objects) {
 		if result[name] == nil {
 			if result[name], err = l.build(c.Objects[name], 0); err != nil {
-				return nil, fmt.Errorf("%s: %s: %s: %w", b.Name(), path, name, err)
+				return nil, l.failed(name, err)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (l *loader) list(path string, node any, v *star.List, depth int) error {
 	if isList && (len(tensorsIn(node, nil)) == 0 || v.Len() == 0) && !l.holdsInside(v) {
 		values, err := l.build(node, depth)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %s: %w", l.op, l.f.path, path, err)
+			return l.failed(path, err)
 		}
 		for _, name := range tensorsIn(node, nil) {
 			l.seen[name] = true
@@ -351,7 +351,7 @@ func (l *loader) place(
 	}
 	x, err := l.build(node, depth)
 	if err != nil {
-		return fmt.Errorf("%s: %s: %s: %w", l.op, l.f.path, path, err)
+		return l.failed(path, err)
 	}
 	if err := changeable(in); err != nil {
 		return fmt.Errorf("%s: %s: %w", l.op, path, err)

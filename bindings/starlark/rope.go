@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -20,6 +21,11 @@ type ropeTables struct {
 // batchRope is b.rope(x, …): x[row, …, head_dim] turned by the rows' positions as the model's config says, but for
 // what keywords of rope say otherwise.
 func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+	defer func() {
+		if wrong := (*core.Error)(nil); errors.As(err, &wrong) { // the batch has the positions
+			wrong.Hint = strings.Replace(wrong.Hint, "x.rope(positions=positions", "b.rope(x", 1)
+		}
+	}()
 	defer rescue(&err)
 	var x Tensor
 	if err := star.UnpackPositionalArgs(fn.Name(), args, nil, 1, &x); err != nil {

@@ -22,8 +22,11 @@ func (it *Interp) Save(op, name string, write func(w io.Writer) error) error {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("cannot save %s: this program lets scripts write no files", name)}
 	}
 	if name == "" {
-		return &core.Error{Op: op, Msg: "got no file name",
-			Hint: fmt.Sprintf("as in: %s(\"a.%s\", …)", op, strings.TrimPrefix(op, "save_"))}
+		e := &core.Error{Op: op, Msg: "got no file name", Hint: "it is a text, and relative to the working directory"}
+		if kind, ok := strings.CutPrefix(op, "save_"); ok {
+			e.Hint = fmt.Sprintf("as in: %s(\"a.%s\", …)", op, kind)
+		}
+		return e
 	}
 	err := it.cfg.Save(it.ResolvePath(name), func(w io.Writer) error { return write(&watchedWriter{w, it}) })
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {

@@ -29,7 +29,7 @@ func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, 
 // the condition that failed. Unwrap leads to the Go error behind it, and to the context's error if the run
 // was cancelled.
 type Error struct {
-	Msg    string  // one line
+	Msg    string  // one line; two of a UsageError
 	Place          // Line is 0 if the error belongs to no place in a script
 	Source string  // the line of the script at Place
 	Calls  []Place // the calls in progress, innermost first
@@ -94,6 +94,10 @@ func (it *Interp) locate(err error) *Error {
 	cause := innermost(err)
 	e := &Error{Msg: cause.Error(), cause: err}
 
+	var misused *UsageError
+	if errors.As(cause, &misused) && it.stopped.Load() == nil {
+		return e
+	}
 	var bug *panicError
 	if errors.As(err, &bug) {
 		e.Stack = bug.stack

@@ -67,12 +67,6 @@ func (p *program) runModule(ctx context.Context) error {
 	}
 	if _, ok := p.interp.Globals()["main"]; ok {
 		_, err := p.interp.Eval(ctx, "<command>", "main(args)")
-		var failed *starlark.Error
-		if errors.As(err, &failed) && strings.HasPrefix(failed.File, "@stdlib//") {
-			if said, ok := strings.CutPrefix(failed.Msg, "fail: "); ok {
-				return errors.New(said) // it is about the command line, and no line of the program is wrong
-			}
-		}
 		return err
 	}
 	if p.printed.Load() || p.interactive {
@@ -130,6 +124,9 @@ func (p *program) batch(script func(context.Context) error) int {
 				repl.PrintError(p.stderr, err, p.colored)
 				code = max(code, exitError)
 			}
+			if misused := (*starlark.UsageError)(nil); errors.As(err, &misused) {
+				code = max(code, exitUsage)
+			}
 			if errors.Is(err, context.Canceled) {
 				code = exitInterrupted
 			}
@@ -150,8 +147,8 @@ func (p *program) batch(script func(context.Context) error) int {
 }
 
 // readLine reads a line for a script: by the prompt's editor if that is there, else edited on a terminal, and without
-// prompts from anything else.
-func (p *program) readLine(prompt string) (string, error) {
+// prompts from anything else. There a line that comes after ctx has ended is the next one's who asks.
+func (p *program) readLine(ctx context.Context, prompt string) (string, error) {
 	if p.editor == nil && isTerminal(os.Stdin) && isTerminal(os.Stdout) {
 		if err := p.edit(); err != nil {
 			return "", err
@@ -164,7 +161,7 @@ func (p *program) readLine(prompt string) (string, error) {
 		}
 		return strings.TrimRight(line, "\r\n"), err
 	}
-	line, err := p.editor.ReadLine(prompt)
+	line, err := p.editor.ReadLine(ctx, prompt)
 	if errors.Is(err, repl.ErrInterrupt) {
 		err = context.Canceled
 	}

@@ -32,7 +32,7 @@ is -; otherwise starts the interactive prompt. The script sees args.
 Modules that are programs: %s.
 fucina-repl -m chat --help explains one.
 
-Exit code: 0 ok, 1 the script failed, 2 wrong flags, 130 interrupted.
+Exit code: 0 ok, 1 the script failed, 2 wrong flags or arguments, 130 interrupted.
 `
 
 // options is what the command line says.

@@ -26,7 +26,7 @@ import (
 const (
 	exitOK          = 0
 	exitError       = 1 // the script failed
-	exitUsage       = 2 // the flags are wrong
+	exitUsage       = 2 // the flags or the arguments of a program are wrong
 	exitInterrupted = 130
 )
 

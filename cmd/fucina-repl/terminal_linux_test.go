@@ -144,3 +144,68 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("history (-want +got)\n%s", diff)
 	}
 }
+
+// TestTerminalSignal interrupts input by a signal, not by a key: what had been typed is gone, and the next line is the
+// next prompt's.
+func TestTerminalSignal(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		run  func(s *screen, signal func())
+	}{
+		{"at the prompt", nil, 0, func(s *screen, signal func()) {
+			s.expect(t, ">>> ")
+			s.press(t, "input('name? ')\r")
+			s.expect(t, "\rname? ")
+			s.press(t, "half")
+			s.expect(t, "? half")
+			signal()
+			s.expect(t, "interrupted")
+			s.expect(t, ">>> ")
+			s.press(t, "6 * 111\r")
+			s.expect(t, "666\r\n")
+			s.expect(t, ">>> ")
+			s.press(t, ctrlD)
+		}},
+		{"in a script that goes on", []string{"-c",
+			"print('first', interruptible(input, 'a? '))\nprint('second', repr(input('b? ')))"}, 0,
+			func(s *screen, signal func()) {
+				s.expect(t, "a? ")
+				s.press(t, "half")
+				s.expect(t, "? half")
+				signal()
+				s.expect(t, "interrupted = True")
+				s.expect(t, "b? ")
+				s.press(t, "whole\r")
+				s.expect(t, `second "whole"`)
+			}},
+		{"in a script that ends", []string{"-c", "input('a? ')"}, exitInterrupted,
+			func(s *screen, signal func()) {
+				s.expect(t, "a? ")
+				signal()
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			master, slave := openTerminal(t)
+			cmd := command(t, c.args...)
+			cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			slave.Close()
+			time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+			c.run(newScreen(master), func() {
+				if err := cmd.Process.Signal(os.Interrupt); err != nil {
+					t.Fatal(err)
+				}
+			})
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("the exit code is %d, want %d", code, c.code)
+			}
+		})
+	}
+}

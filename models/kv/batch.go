@@ -21,8 +21,8 @@ type Part struct {
 // elements of each key are its value, so that only keys are stored: latent attention (DeepSeek-V2). Misuse panics with
 // a *core.Error.
 func (b Batch) Attend(i int, a core.PagedAttention) *core.Tensor {
-	if !a.K.Axes().Has("kv_head") || !a.K.Axes().Has("head_dim") {
-		return core.AttendPaged(a) // which says what k lacks, before there are pages of no size
+	if !a.K.Axes().Has("kv_head") || !a.K.Axes().Has("head_dim") || a.Window < 0 {
+		return core.AttendPaged(a) // which says what is wrong, before there are pages of no size, or a wrong window
 	}
 	value := 0
 	if a.V != nil {

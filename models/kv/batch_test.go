@@ -36,6 +36,12 @@ func TestBatchMisuse(t *testing.T) {
 	}{
 		{"rows", attend(3, zeros("row kv_head head_dim", 2, 2, 32)), "the batch has 3"},
 		{"heads", attend(2, zeros("row heads head_dim", 2, 2, 32)), `attend: no axis "kv_head" in k`},
+		{"window", func(b Batch) {
+			x := zeros("row head head_dim", 2, 2, 32)
+			k := x.Rename("head", "kv_head")
+			b[0].Rows = 2
+			b.Attend(0, core.PagedAttention{Q: x, K: k, V: k, Window: -1})
+		}, "attend: window=-1, want 0 or more"},
 		{"width", attend(2, zeros("row kv_head width", 2, 2, 32)), `attend: "head_dim" is not in k`},
 		{"rows of a state", delta(3, zeros("row head key", 2, 2, 32), zeros("row head value", 2, 2, 32)),
 			"the batch has 3"},

@@ -110,10 +110,13 @@ func stored(t *core.Tensor) ([]int, dtype.Type) {
 	return shape, t.DType()
 }
 
-// Read makes a cache of a file that Write wrote for the same model, of so many layers, and returns it and the tokens
-// that its positions hold. It panics with a *core.Error when the budget does not allow it. Errors: another file,
-// another model's, one that was damaged.
-func Read(env *core.Env, f *safetensors.File, model string, layers int) (*Cache, []int32, error) {
+// Read makes a cache of a file that Write wrote for the same model, and returns it and the tokens that its positions
+// hold. run evaluates a row of the model behind an empty cache of so many layers, in a shape-only run: what the file
+// holds must have the shapes of what that leaves. Read panics with a *core.Error when the budget does not allow it.
+// Errors: another file, another model's, one that was damaged; that of run.
+func Read(
+	env *core.Env, f *safetensors.File, model string, layers int, run func(*Cache) error,
+) (*Cache, []int32, error) {
 	var a about
 	known := false
 	for key, value := range f.Metadata() {
@@ -131,10 +134,14 @@ func Read(env *core.Env, f *safetensors.File, model string, layers int) (*Cache,
 	if !ok || !slices.Contains(core.PageTypes(), dt) {
 		return nil, nil, fmt.Errorf("its keys are %q, want f32, f16 or q8_0", a.DType)
 	}
-	made := New(env, layers)
-	made.DType = dt
+	made, like := New(env, layers), New(env, layers)
+	made.DType, like.DType = dt, dt
 	s := env.Open()
 	defer s.Close()
+	defer like.Free()
+	if err := run(like); err != nil {
+		return nil, nil, err
+	}
 	done := false
 	defer func() {
 		if !done { // also when the budget does not allow it
@@ -147,6 +154,9 @@ func Read(env *core.Env, f *safetensors.File, model string, layers int) (*Cache,
 		l := &made.layers[i]
 		if err := r.layer(l, i, &a); err != nil {
 			return nil, nil, err
+		}
+		if err := l.resembles(&like.layers[i]); err != nil {
+			return nil, nil, fmt.Errorf("layer %d: %w", i, err)
 		}
 		recurrent = recurrent || l.rows.now != nil || l.state.now != nil
 	}
@@ -207,6 +217,42 @@ func (r *reader) layer(l *layer, i int, a *about) error {
 		m.now = &held{x, 1}
 	}
 	return nil
+}
+
+// resembles is an error if l, as far as it has been read, does not fit where like is. Rows and states of another layer
+// are there or not, and so are keys; of the pages the last one tells, which every layer keeps.
+func (l *layer) resembles(like *layer) error {
+	if l.window != like.window {
+		return fmt.Errorf("a window of %d, want %d", l.window, like.window)
+	}
+	type pair struct {
+		what      string
+		got, want *core.Tensor
+	}
+	pairs := []pair{{"rows", l.rows.known(), like.rows.known()}, {"state", l.state.known(), like.state.known()}}
+	var got, want core.Page
+	if n := len(l.pages); n > 0 {
+		got = l.pages[n-1].Page
+	}
+	if n := len(like.pages); n > 0 {
+		want = like.pages[n-1].Page
+	}
+	for _, p := range append(pairs, pair{"keys", got.K, want.K}, pair{"values", got.V, want.V}) {
+		if p.got == nil && p.want == nil {
+			continue
+		}
+		if p.got == nil || p.want == nil || p.got.Shape() != p.want.Shape() {
+			return fmt.Errorf("%s are %s, want %s", p.what, shapeOf(p.got), shapeOf(p.want))
+		}
+	}
+	return nil
+}
+
+func shapeOf(x *core.Tensor) string {
+	if x == nil {
+		return "none"
+	}
+	return x.Shape()
 }
 
 func (r *reader) has(name string) bool {

@@ -22,17 +22,23 @@ func readBytes(env *core.Env, data []byte) (*Cache, []int32, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	return Read(env, f, "model", 2)
+	return Read(env, f, "model", 2, func(c *Cache) error {
+		defer env.ShapeOnly(env.ShapeOnly(true))
+		run(c, 0.5)
+		return nil
+	})
 }
 
 // pass is a pass of one row through a layer of attention and a recurrent one.
-func pass(c *Cache, x float64) []float32 {
+func pass(c *Cache, x float64) []float32 { return run(c, x).Float32s() }
+
+func run(c *Cache, x float64) *core.Tensor {
 	k := floats(c.env, "row kv_head head_dim", []int{1, 1, 2}, x, 1-x)
 	y := Batch{{c, 1}}.Attend(0, core.PagedAttention{Q: k.Rename("kv_head", "head"), K: k, V: k, Window: 40})
 	w := floats(c.env, "channel kernel", []int{2, 3}, 4, 2, 1, 4, 2, 1)
 	z := c.Convolve(1, y.At("head", 0).Rename("head_dim", "channel"), w)
 	c.Commit(1)
-	return z.Float32s()
+	return z
 }
 
 // What was written is read again, and goes on alike.
@@ -57,6 +63,37 @@ func TestFile(t *testing.T) {
 	}
 	if d.Reach(500) != 500 || d.Reach(499) != 0 {
 		t.Errorf("it goes back to %d and %d", d.Reach(500), d.Reach(499))
+	}
+}
+
+// What a layer holds must have the shape of what the model makes there.
+func TestFileOfOtherShapes(t *testing.T) {
+	env := core.NewEnv(0, 0)
+	c := New(env, 2)
+	pass(c, 0.5)
+	var file bytes.Buffer
+	if err := c.Write(&file, "model", []int32{7}); err != nil {
+		t.Fatal(err)
+	}
+	used := env.Memory().InUse
+	for _, change := range []struct{ old, new, want string }{
+		{`"shape":[2,2]`, `"shape":[1,4]`, "layer 1: rows are f32[row=1, channel=4], want f32[row=2, channel=2]"},
+		{`"shape":[2,2]`, `"shape":[4,1]`, "layer 1: rows are f32[row=4, channel=1], want f32[row=2, channel=2]"},
+		{`\"row\",`, `\"raw\",`, "layer 1: rows are f32[raw=2, channel=2], want f32[row=2, channel=2]"},
+		{`\"Rows\":`, `\"rest\":`, "layer 1: rows are none, want f32[row=2, channel=2]"},
+		{`\"Pages\":1`, `\"Pages\":0`, "layer 0: keys are none, want f32[kv_head=1, key_seq=64, head_dim=2]"},
+		{`\"Window\":40`, `\"Window\":41`, "layer 0: a window of 41, want 40"},
+	} {
+		bad := bytes.Replace(file.Bytes(), []byte(change.old), []byte(change.new), 1)
+		if bytes.Equal(bad, file.Bytes()) {
+			t.Errorf("nothing to change: %s", change.old)
+		}
+		if _, _, err := readBytes(env, bad); err == nil || err.Error() != change.want {
+			t.Errorf("%s: got %v, want %s", change.new, err, change.want)
+		}
+		if now := env.Memory().InUse; now != used {
+			t.Errorf("%s: %d bytes are in use, before %d", change.new, now, used)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"fmt"
+
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
 )
@@ -136,7 +138,7 @@ func (c *Cache) held() (all []*held) {
 	return all
 }
 
-var rowsAxes = must(axis.Parse("row channel"))
+var rowsAxes, kernelAxes = must(axis.Parse("row channel")), must(axis.Parse("channel kernel"))
 
 // Convolve is a causal convolution of every channel with its own weights, the last of which is that of the row itself:
 // y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first are 0. The layer
@@ -145,6 +147,12 @@ var rowsAxes = must(axis.Parse("row channel"))
 // x[row, channel], w[channel, kernel] → y[row, channel]. Misuse panics with a *core.Error.
 func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	l := c.layer("conv", i)
+	needs("conv", "x", x, rowsAxes)
+	needs("conv", "w", w, kernelAxes)
+	if a, b := x.Size("channel"), w.Size("channel"); a != b {
+		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", a, x.Shape(),
+			b, w.Shape())})
+	}
 	n, kernel := x.Size("row"), w.Size("kernel")
 	if kernel < 1 {
 		panic(&core.Error{Op: "conv", Msg: "the kernel in " + w.Shape() + " has no places"})
@@ -175,6 +183,18 @@ func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	l.rows.keep(last.Copy())
 	last.Free()
 	return y
+}
+
+// needs insists that an operand has the axes.
+func needs(op, name string, x *core.Tensor, axes *axis.List) {
+	for _, a := range axes.Without(x.Axes()).Names() {
+		e := &core.Error{Op: op, Msg: fmt.Sprintf("no axis %q in %s, %s", a, name, x.Shape())}
+		if free := x.Axes().Without(axes); free.Len() > 0 {
+			e.Hint = fmt.Sprintf("rename the one that is meant: %s.rename(%s=%q)", name,
+				core.Keyword(free.At(free.Len()-1)), a)
+		}
+		panic(e)
+	}
 }
 
 // DeltaRule is the gated delta rule of core.DeltaRule, for which layer i of each cache keeps the state.

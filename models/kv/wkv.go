@@ -10,6 +10,9 @@ import (
 // wkvElements is up to how many elements of states are there at once. Tests make it small.
 var wkvElements = 1 << 20
 
+// wkvAxes is what r, k and v must have besides heads.
+var wkvAxes = []*axis.List{must(axis.Parse("row key")), must(axis.Parse("row key")), must(axis.Parse("row value"))}
+
 var keyValue = must(axis.Parse("key value"))
 
 // WKV is the recurrence of RWKV's time mixing, version 5 (Peng et al. 2024): row by row, a state S[key, value] of each
@@ -20,7 +23,8 @@ var keyValue = must(axis.Parse("key value"))
 func (c *Cache) WKV(i int, r, k, v, decay, first *core.Tensor) *core.Tensor {
 	l := c.layer("wkv", i)
 	for j, x := range []*core.Tensor{r, k, v} {
-		if !x.Axes().Has("row") || x.Size("row") == 0 {
+		needs("wkv", "rkv"[j:j+1], x, wkvAxes[j])
+		if x.Size("row") == 0 {
 			panic(&core.Error{Op: "wkv", Msg: fmt.Sprintf("%c: no rows in %s", "rkv"[j], x.Shape())})
 		}
 	}

@@ -63,7 +63,7 @@ func TestWKVMisuse(t *testing.T) {
 	one := floats(env, "row head key", []int{1, 1, 1}, 1)
 	head := floats(env, "head key", []int{1, 1}, 1)
 	for want, v := range map[string]*core.Tensor{
-		"v: no rows in f32[head=1, value=1]":        floats(env, "head value", []int{1, 1}, 1),
+		`no axis "row" in v, f32[head=1, value=1]`:  floats(env, "head value", []int{1, 1}, 1),
 		"v: no rows in f32[row=0, head=1, value=1]": env.Zeros(dtype.F32, must(axis.Parse("row head value")), 0, 1, 1),
 	} {
 		err := func() (err error) {
