@@ -31,6 +31,7 @@ type Env struct {
 	Ops map[string]*Info
 
 	pool   *mem.Pool
+	idle   []*roomy // tensors that nobody can reach, for reuse
 	scopes []*Scope
 	calls  []*call // idle call frames, for reuse
 	busy   []*call // frames of operations in progress, innermost last
@@ -107,13 +108,13 @@ func (e *Env) Evals() int { return e.evals }
 // Collect takes back the memory of every tensor that nobody can reach any more.
 func (e *Env) Collect() { e.pool.Collect() }
 
-// get is a buffer from the pool; going over the budget is an *Error of the running operation.
-func (e *Env) get(bytes int) *mem.Buffer {
+// fill makes b, which must be zero, a buffer from the pool and returns it; going over the budget is an *Error of the
+// running operation.
+func (e *Env) fill(b *mem.Buffer, bytes int) *mem.Buffer {
 	if e.alloc != nil {
 		return e.alloc(bytes)
 	}
-	b, err := e.pool.Get(bytes)
-	if err != nil {
+	if err := e.pool.Fill(b, bytes); err != nil {
 		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
 		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {
 			hint = "make it in parts, or of a smaller dtype such as f16"

@@ -118,8 +118,9 @@ func (c *call) run() {
 	}
 	for _, t := range c.tmp {
 		t.buf.Release()
+		c.env.reuse(t)
 	}
-	c.tmp, c.rounded = c.tmp[:0], nil
+	c.tmp, c.rounded = c.tmp[:0], c.rounded[:0]
 	c.noteKept()
 	c.record()
 	for _, t := range c.outs {

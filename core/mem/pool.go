@@ -92,11 +92,12 @@ func class(n int) (index, size int) {
 	return (octave-9)*perOctave + k, 1<<octave + k*step
 }
 
-// Get returns a buffer of size bytes with one holder. Its bytes are whatever the last holder
-// left, except in Go memory. The error is a *LimitError or what the operating system said.
-func (p *Pool) Get(size int) (*Buffer, error) {
+// Fill makes b, which must be zero, a buffer of size bytes with one holder. Its bytes are whatever the last holder
+// left; up to SmallBytes they are in Go memory, and zero. The error is a *LimitError or what the operating system said.
+func (p *Pool) Fill(b *Buffer, size int) error {
 	if size <= SmallBytes {
-		return Small(size), nil
+		b.Embed(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8))), size)
+		return nil
 	}
 	c, bytes := class(size)
 	n := int64(bytes)
@@ -105,19 +106,19 @@ func (p *Pool) Get(size int) (*Buffer, error) {
 	if p.inUse+n > p.calm || p.limit > 0 && p.inUse+n > p.limit {
 		p.collect()
 		if p.limit > 0 && p.inUse+n > p.limit {
-			return nil, &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
+			return &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
 		}
 	}
 	blk, err := p.take(c, bytes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := &Buffer{ptr: blk.ptr, size: size, home: p, block: blk, slot: len(p.live)}
-	b.refs.Store(1)
+	b.Embed(blk.ptr, size)
+	b.home, b.block, b.slot = p, blk, len(p.live)
 	p.live = append(p.live, holding{strong: b, block: blk})
 	p.inUse += n
 	p.peak = max(p.peak, p.inUse)
-	return b, nil
+	return nil
 }
 
 // take finds a free block of the class or makes one. The lock is held.

@@ -10,8 +10,8 @@ import (
 
 func get(t testing.TB, p *Pool, size int) *Buffer {
 	t.Helper()
-	b, err := p.Get(size)
-	if err != nil {
+	b := new(Buffer)
+	if err := p.Fill(b, size); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -80,8 +80,8 @@ func TestLimit(t *testing.T) {
 	defer p.Close()
 	var held []*Buffer
 	for i := 0; ; i++ {
-		b, err := p.Get(1 << 20)
-		if err != nil {
+		b := new(Buffer)
+		if err := p.Fill(b, 1<<20); err != nil {
 			var limit *LimitError
 			if !errors.As(err, &limit) || i != 8 {
 				t.Fatalf("after %d MiB: %v", i, err)
@@ -114,8 +114,8 @@ func TestPoolProperty(t *testing.T) {
 				held[i].Release()
 				held = append(held[:i], held[i+1:]...)
 			} else {
-				b, err := p.Get(rapid.IntRange(SmallBytes+1, 1<<18).Draw(t, "size"))
-				if err != nil {
+				b := new(Buffer)
+				if err := p.Fill(b, rapid.IntRange(SmallBytes+1, 1<<18).Draw(t, "size")); err != nil {
 					t.Fatal(err)
 				}
 				_, size := class(b.Size())
@@ -159,7 +159,6 @@ func TestClosedPoolGivesBack(t *testing.T) {
 func BenchmarkGetRelease(b *testing.B) {
 	p := NewPool(0)
 	for b.Loop() {
-		x, _ := p.Get(4096)
-		x.Release()
+		get(b, p, 4096).Release()
 	}
 }
