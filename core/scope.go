@@ -15,6 +15,7 @@ type Scope struct {
 	merged  bool    // it was dissolved; into owns its tensors, nobody if that is nil
 	into    *Scope
 	strict  bool // let go of every buffer at once, those on the Go heap too
+	private bool // nobody can reach what it ends, so that its handles are used again
 }
 
 // owned is a tensor that a scope lists: strongly held at first, weakly once memory has run short, so
@@ -41,6 +42,14 @@ func (e *Env) Open() *Scope {
 	return s
 }
 
+// OpenPrivate is Open for a scope of which nothing but the survivors can be reached after its end, through handles that
+// nobody uses any more either: their memory is used for the next ones.
+func (e *Env) OpenPrivate() *Scope {
+	s := e.Open()
+	s.strict, s.private = true, true
+	return s
+}
+
 // Own puts a tensor that belongs to no scope into the innermost one, if one is open.
 func (e *Env) Own(t *Tensor) {
 	if n := len(e.scopes); n > 0 {
@@ -50,7 +59,7 @@ func (e *Env) Own(t *Tensor) {
 
 func (s *Scope) add(t *Tensor) {
 	t.owner = s
-	if t.node == nil && (t.buf == nil || !t.buf.Pooled() && !s.strict) {
+	if t.node == nil && !s.strict && (t.buf == nil || !t.buf.Pooled()) {
 		return
 	}
 	if len(s.holds) >= s.compact {
@@ -109,6 +118,9 @@ func (s *Scope) Close(survivors ...*Tensor) {
 	for i := len(s.holds) - 1; i >= 0; i-- { // newest first, as they will be asked for again
 		if t := s.holds[i].tensor(); t != nil && t.end == nil && t.scope() == s {
 			t.close(s.ended)
+			if s.private {
+				s.env.reuse(t)
+			}
 		}
 	}
 	s.holds = nil

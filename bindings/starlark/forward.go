@@ -153,7 +153,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 // step calls a family's function in a scope of its own that only the resulting tensor leaves. The
 // function cannot have stored anything elsewhere, because the model is frozen.
 func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
-	s := it.env.Open()
+	s := it.env.OpenPrivate()
 	defer s.Close()
 	v, err := star.Call(it.thread, fn, args, nil)
 	if err != nil {
