@@ -33,6 +33,7 @@ type Env struct {
 	pool   *mem.Pool
 	idle   []*roomy // tensors that nobody can reach, for reuse
 	scopes []*Scope
+	holds  []owned // the list of an ended scope, for reuse
 	calls  []*call // idle call frames, for reuse
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something

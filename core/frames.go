@@ -126,10 +126,13 @@ func (c *Ctx) Scratch(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
 	return t
 }
 
+// saves tells whether a gradient is wanted, for which Eval has to Save something.
+func (c *Ctx) saves() bool { return c.c.tracked() != 0 }
+
 // Save is a dense tensor for Eval to fill with what the gradient needs, for VJP to find as State of
 // Grads; nil if no gradient is wanted.
 func (c *Ctx) Save(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
-	if c.c.tracked() == 0 {
+	if !c.saves() {
 		return nil
 	}
 	t := newTensor(c.c.env, dt, axes)

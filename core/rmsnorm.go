@@ -53,11 +53,14 @@ func (a *RMSNorm) Eval(c *Ctx) {
 
 func normalize[C float32 | float64](c *Ctx, a *RMSNorm) {
 	w := elementsOf[C](c.Dense(a.Weight, a.Weight.axes, native[C]()))
-	order := c.Data().(*axis.List).Without(a.Weight.axes)
-	saved := c.Save(native[C](), order, a.X.permuted(order).sizes)
+	var saved []C
+	if c.saves() {
+		order := c.Data().(*axis.List).Without(a.Weight.axes)
+		saved = elementsOf[C](c.Save(native[C](), order, a.X.permuted(order).sizes))
+	}
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		if r := num.RMSNormRow(y, x, w, C(a.Eps)); saved != nil {
-			elementsOf[C](saved)[i] = r
+			saved[i] = r
 		}
 	})
 }

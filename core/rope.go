@@ -181,14 +181,15 @@ func (a *Rope) Eval(c *Ctx) {
 func turnRows[C float32 | float64](c *Ctx, a *Rope) {
 	pairs := a.dims() / 2
 	cos, sin := tablesOf[C](c, a)
-	turn := num.RopeInterleaved[C]
-	if a.Style == "half" {
-		turn = num.RopeHalf[C]
-	}
+	half := a.Style == "half"
 	rowsPer := a.X.Len() / (len(cos) / pairs) / a.X.Size(string(a.Axis))
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		p := i / rowsPer
-		turn(y, x, cos[p*pairs:][:pairs], sin[p*pairs:][:pairs])
+		if cos, sin := cos[p*pairs:][:pairs], sin[p*pairs:][:pairs]; half {
+			num.RopeHalf(y, x, cos, sin)
+		} else {
+			num.RopeInterleaved(y, x, cos, sin)
+		}
 	})
 }
 

@@ -37,7 +37,8 @@ const scopeSweep = 1 << 16
 
 // Open begins a scope inside the ones already open.
 func (e *Env) Open() *Scope {
-	s := &Scope{env: e, compact: scopeSweep}
+	s := &Scope{env: e, compact: scopeSweep, holds: e.holds}
+	e.holds = nil
 	e.scopes = append(e.scopes, s)
 	return s
 }
@@ -123,8 +124,20 @@ func (s *Scope) Close(survivors ...*Tensor) {
 			}
 		}
 	}
+	s.spare()
+}
+
+// spare leaves the list of an ended scope, if it is a short one, to the next.
+func (s *Scope) spare() {
+	if cap(s.holds) <= longestSpare {
+		clear(s.holds)
+		s.env.holds = s.holds[:0]
+	}
 	s.holds = nil
 }
+
+// longestSpare is how many tensors a list that is used again has room for.
+const longestSpare = 256
 
 // Inner tells whether another scope is open around this one.
 func (s *Scope) Inner() bool {
@@ -143,7 +156,7 @@ func (s *Scope) Dissolve() {
 	if outer != nil {
 		outer.holds = append(outer.holds, s.holds...)
 	}
-	s.holds = nil
+	s.spare()
 }
 
 // unwind takes the scope off the stack of open ones, after ending those inside it.
