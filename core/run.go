@@ -21,6 +21,7 @@ type call struct {
 	tmp     []*Tensor // scratch of Eval, freed at the end
 	state   []*Tensor // what Eval saved for the gradient
 	rounded []roundedRows
+	stored  []blockProduct // to be computed
 	inA     [6]*Tensor
 	outA    [2]*Tensor
 	f32     lanes[float32]
@@ -243,7 +244,7 @@ func (c *call) abandon() {
 	for _, t := range append(c.tmp, c.state...) {
 		t.buf.Release()
 	}
-	c.tmp, c.state, c.rounded = nil, nil, nil
+	c.tmp, c.state, c.rounded, c.stored = nil, nil, nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]
