@@ -40,7 +40,7 @@ func (c *Ctx) queueStored(out, x, w *Tensor, con axis.Contraction) {
 	p.y = elementsOf[float32](p.dst)
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
 	if f.Integers != nil && p.k > 0 {
-		p.q = f.Integers
+		p.q, p.bytes, p.panel = f.Integers, w.bytes(), f.Integers.PanelSize(p.k)
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 	} else {
 		p.a = elementsOf[float32](c.Dense(x, order, dtype.F32))
@@ -90,6 +90,8 @@ type blockProduct struct {
 	w        *Tensor
 	m, n, k  int
 	rows     rowPlaces // of w
+	bytes    []byte    // of w
+	panel    int       // bytes of one of w; with q
 	direct   bool      // w lies in panels, of which none has rows of two batches
 	first    int       // unit, of those of several products; see vecs
 }
@@ -202,7 +204,7 @@ func someVecs(list []blockProduct, lo, hi int) {
 // vec computes y for the panels of the rows j, j + step, and so on of a batch's weights.
 func (p *blockProduct) vec(batch, j, step, count int) {
 	var c [streams * qdot.Rows]float32
-	size := p.q.PanelSize(p.k)
+	size := p.panel
 	var panels []byte
 	next := step / qdot.Rows * size
 	if p.direct {
@@ -231,7 +233,7 @@ func formDepth(f *quant.Format) int { return 8192 / f.Block * f.Block }
 func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 	cols := min(2*qdot.Rows, p.n-j)
 	y, x := p.y[batch*p.m*p.n+j:], p.x[batch*p.m*p.words:]
-	whole := p.q.PanelSize(p.k)
+	whole := p.panel
 	var panels []byte
 	if p.direct {
 		panels = p.panels(batch, j)
@@ -262,7 +264,7 @@ const tileRows = 96
 
 // panels is the panels of w as they lie, from that with row j of a batch's weights on.
 func (p *blockProduct) panels(batch, j int) []byte {
-	return p.w.bytes()[(p.rows.at(batch*p.n)/p.k+j)/qdot.Rows*p.q.PanelSize(p.k):]
+	return p.bytes[(p.rows.at(batch*p.n)/p.k+j)/qdot.Rows*p.panel:]
 }
 
 // aligned tells whether the rows of every batch begin with a panel and follow one another.
