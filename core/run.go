@@ -100,12 +100,12 @@ func (c *call) finish() {
 func (c *call) run() {
 	c.gather()
 	c.plan = c.findPlan()
-	if Is[Composer](c.info) || Is[Composers](c.info) {
+	if c.info.made {
 		c.compose()
 		return
 	}
 	viewed := c.makeOutputs()
-	if Is[InPlace](c.info) {
+	if c.info.inPlace {
 		c.checkInPlace()
 	}
 	if !viewed && !c.env.shapeOnly {
@@ -234,9 +234,8 @@ func (e *Env) leave(c *call) {
 
 // abandon throws away what a failed operation made and pops its frame and those above it.
 func (c *call) abandon() {
-	inPlace := Is[InPlace](c.info)
 	for _, t := range c.outs {
-		if t != nil && t.buf != nil && !inPlace {
+		if t != nil && t.buf != nil && !c.info.inPlace {
 			t.buf.Release()
 			t.buf, t.data = nil, nil
 		}
@@ -347,7 +346,7 @@ func (c *call) adapt() {
 // makeOutputs settles sizes and gives each output its bytes. It reports whether the output is a
 // view and needs no evaluation.
 func (c *call) makeOutputs() (viewed bool) {
-	if _, ok := c.op.(InPlace); ok {
+	if c.info.inPlace {
 		c.checkSizes()
 		c.outs = append(c.outs, c.in[0])
 		return false

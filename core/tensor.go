@@ -293,6 +293,18 @@ func (t *Tensor) Free() {
 	t.close(end)
 }
 
+// Recycle is Free of a tensor that nobody can reach any more: its handle is used again. A shared tensor stays.
+func (t *Tensor) Recycle() {
+	if t.env == nil {
+		return
+	}
+	t.close(recycled)
+	t.env.reuse(t)
+}
+
+// recycled is why a tensor ended that nobody can reach.
+var recycled = &ending{how: freed}
+
 // close lets go of what the tensor holds.
 func (t *Tensor) close(why *ending) {
 	t.end = why

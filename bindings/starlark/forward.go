@@ -129,8 +129,8 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	x, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
 	for i := 0; i < m.layers && err == nil; i++ {
 		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
-			x.Free()
+		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil && y != x {
+			x.Recycle()
 			x = y
 		}
 	}
