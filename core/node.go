@@ -256,8 +256,8 @@ func (n *Node) attach(outs []*Tensor) {
 
 // made is where the running operation was called.
 func (c *call) made() Site {
-	if c.info.inPlace && c.env.Where != nil {
-		return c.env.Where()
+	if c.info.inPlace {
+		return c.env.where()
 	}
 	return c.outs[0].made
 }

@@ -161,6 +161,7 @@ type Info struct {
 	blank   Op // what New copies
 	inPlace bool
 	made    bool // of others: a Composer or Composers
+	typed   bool // it has a dtype argument
 	tensors []int
 	keyed   []int
 	plans   planCache
@@ -274,6 +275,7 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 			i.tensors = append(i.tensors, index)
 		case KindInt, KindFloat, KindNested, KindPerAxis:
 		default:
+			i.typed = i.typed || field.Kind == KindDType
 			i.keyed = append(i.keyed, index)
 		}
 		i.Fields = append(i.Fields, field)

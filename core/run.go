@@ -184,27 +184,29 @@ func (c *call) in0() *Tensor {
 
 // envOf settles in which Env the operation runs; nil if the operands are shared by all.
 func (i *Info) envOf(env *Env, op Op) *Env {
-	pick := func(t *Tensor) {
-		switch {
-		case t == nil || t.env == nil:
-		case env == nil:
-			env = t.env
-		case t.env != env:
-			panic(i.Misuse(op, i.describe(op, t)+" belongs to another interpreter",
-				"in Go, share it first: "+i.param(op, t)+".Share()"))
-		}
-	}
 	for _, k := range i.tensors {
 		f := &i.Fields[k]
 		if f.Kind == KindTensors {
 			for _, t := range *(*[]*Tensor)(f.At(op)) {
-				pick(t)
+				env = i.common(env, op, t)
 			}
 			continue
 		}
-		pick(*(**Tensor)(f.At(op)))
+		env = i.common(env, op, *(**Tensor)(f.At(op)))
 	}
 	return env
+}
+
+// common is env, which may be nil, if operand t may be used there, else t's own.
+func (i *Info) common(env *Env, op Op, t *Tensor) *Env {
+	switch {
+	case t == nil || t.env == nil || t.env == env:
+		return env
+	case env == nil:
+		return t.env
+	}
+	panic(i.Misuse(op, i.describe(op, t)+" belongs to another interpreter",
+		"in Go, share it first: "+i.param(op, t)+".Share()"))
 }
 
 // enter takes a frame for an operation.
@@ -256,7 +258,7 @@ func (c *call) abandon() {
 
 // gather collects and checks the tensor operands.
 func (c *call) gather() {
-	weak := false
+	weak, stored := false, false
 	for _, k := range c.info.tensors {
 		f := &c.info.Fields[k]
 		if f.Kind == KindTensors {
@@ -288,12 +290,14 @@ func (c *call) gather() {
 			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",
 				c.describe(t), t.made), fmt.Sprintf("copy it where it was made: %s.copy()", c.param(t)))
 		}
-		weak = weak || t.weak
+		weak, stored = weak || t.weak, stored || t.stored()
 	}
 	if weak {
 		c.adapt()
 	}
-	c.checkQuantized()
+	if stored || c.info.typed {
+		c.checkQuantized()
+	}
 }
 
 // checkQuantized refuses quantized operands and dtypes that the operation does not take.
@@ -351,9 +355,11 @@ func (c *call) makeOutputs() (viewed bool) {
 		c.outs = append(c.outs, c.in[0])
 		return false
 	}
+	made := c.env.where()
 	for i := range c.plan.outs {
 		o := &c.plan.outs[i]
-		t := newTensor(c.env, o.dtype, o.axes)
+		t := c.env.handle(o.dtype, o.axes)
+		t.made = made
 		for k, ref := range o.from {
 			t.sizes[k] = -1
 			if ref.operand >= 0 {

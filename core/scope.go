@@ -103,9 +103,9 @@ func (s *Scope) Close(survivors ...*Tensor) {
 	if !open {
 		return
 	}
-	s.ended = &ending{how: "the end of its scope"}
-	if s.env.Where != nil {
-		s.ended.at = s.env.Where()
+	s.ended = recycled
+	if !s.private {
+		s.ended = &ending{how: "the end of its scope", at: s.env.where()}
 	}
 	for _, t := range survivors {
 		switch {

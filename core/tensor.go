@@ -83,10 +83,16 @@ type roomy struct {
 // newTensor is a handle with room for sizes and strides and no bytes yet.
 func newTensor(env *Env, dt dtype.Type, axes *axis.List) *Tensor {
 	t := env.handle(dt, axes)
-	if env != nil && env.Where != nil {
-		t.made = env.Where()
-	}
+	t.made = env.where()
 	return t
+}
+
+// where is the place in the script that is being executed.
+func (e *Env) where() Site {
+	if e == nil || e.Where == nil {
+		return Site{}
+	}
+	return e.Where()
 }
 
 // handle is newTensor for a tensor that no script sees.
@@ -113,13 +119,16 @@ func (e *Env) handle(dt dtype.Type, axes *axis.List) *Tensor {
 
 // reuse lets the next handle be t, which nobody may be able to reach any more, unless a view holds its bytes.
 func (e *Env) reuse(t *Tensor) {
-	if t.room == nil || t.room.Holders() > 0 || t.node != nil {
+	if t.room == nil || t.room.Holders() > 0 || t.node != nil || len(e.idle) == mostIdle {
 		return
 	}
 	r := (*roomy)(unsafe.Pointer(t)) // whose first field it is
 	*r = roomy{}
 	e.idle = append(e.idle, r)
 }
+
+// mostIdle is up to how many tensors are kept for reuse.
+const mostIdle = 1024
 
 // pack sets the strides of a dense tensor, the last axis fastest.
 func (t *Tensor) pack() {
@@ -286,11 +295,7 @@ func (t *Tensor) Free() {
 	if t.ending() != nil {
 		return
 	}
-	end := &ending{how: freed}
-	if t.env != nil && t.env.Where != nil {
-		end.at = t.env.Where()
-	}
-	t.close(end)
+	t.close(&ending{how: freed, at: t.env.where()})
 }
 
 // Recycle is Free of a tensor that nobody can reach any more: its handle is used again. A shared tensor stays.
