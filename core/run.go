@@ -117,10 +117,12 @@ func (c *call) run() {
 			c.checkNaN()
 		}
 	}
-	for _, t := range c.tmp {
+	for i, t := range c.tmp {
 		t.buf.Release()
 		c.env.reuse(t)
+		c.tmp[i] = nil
 	}
+	clear(c.rounded)
 	c.tmp, c.rounded = c.tmp[:0], c.rounded[:0]
 	c.noteKept()
 	c.record()

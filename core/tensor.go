@@ -100,7 +100,7 @@ func (e *Env) handle(dt dtype.Type, axes *axis.List) *Tensor {
 	var r *roomy
 	if e != nil && len(e.idle) > 0 {
 		last := len(e.idle) - 1
-		r = e.idle[last]
+		r, e.idle[last] = e.idle[last], nil // or the list would keep it reachable
 		e.idle = e.idle[:last]
 	} else {
 		r = new(roomy)

@@ -79,6 +79,7 @@ func (it *Interp) frame() *call {
 		return new(call)
 	}
 	c := it.frames[n-1]
+	it.frames[n-1] = nil // or the list would keep what a failed call holds
 	it.frames = it.frames[:n-1]
 	return c
 }
