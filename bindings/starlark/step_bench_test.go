@@ -16,7 +16,9 @@ import (
 func BenchmarkStep(b *testing.B) {
 	for _, format := range []string{"f32", "q8_0"} {
 		for _, threads := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/threads=%d", format, threads), func(b *testing.B) { benchmarkStep(b, format, threads) })
+			b.Run(fmt.Sprintf("%s/threads=%d", format, threads), func(b *testing.B) {
+				benchmarkStep(b, format, threads)
+			})
 		}
 	}
 }
