@@ -38,9 +38,7 @@ func (e *Env) Custom(name string, xs []*Tensor, f func(xs []*Tensor) []*Tensor,
 	}
 	op := &custom{Inputs: xs, name: name, vjp: vjp}
 	n := &Node{info: &customOp.Info, op: op}
-	if e.Where != nil {
-		n.made = e.Where()
-	}
+	n.made = e.where()
 	e.note(n, xs, outs, ^uint64(0), ^uint64(0)).attach(outs)
 	return outs
 }

@@ -128,19 +128,34 @@ func (p *Plan) product(x, w *Tensor) dtype.Type {
 	return x.dtype
 }
 
-// rowsOf tells where row i of w begins, in elements, if the axes are walked in this order.
-func rowsOf(w *Tensor, axes *axis.List) func(i int) int {
-	head := w.permuted(axes)
-	step := 1
-	if axes.Len() > 0 {
-		step = head.strides[axes.Len()-1]
+// rowPlaces tells where rows begin, in elements.
+type rowPlaces struct {
+	step   int
+	places []int // nil if they are step apart
+}
+
+// at is where row i begins.
+func (r *rowPlaces) at(i int) int {
+	if r.places != nil {
+		return r.places[i]
 	}
-	for k := axes.Len() - 2; k >= 0; k-- {
-		if head.strides[k] != head.strides[k+1]*head.sizes[k+1] {
+	return i * r.step
+}
+
+// rowsOf is where the rows of w begin, if the axes are walked in this order.
+func rowsOf(w *Tensor, axes *axis.List) rowPlaces {
+	step, next := 1, 0 // of the last axis; of the axis at hand, where rows are step apart
+	for k := axes.Len() - 1; k >= 0; k-- {
+		i := w.axes.Index(axes.At(k))
+		if k == axes.Len()-1 {
+			step = w.strides[i]
+		} else if w.strides[i] != next {
+			head := w.permuted(axes)
 			places := make([]int, 0, head.Len())
 			head.each(func(offset int) { places = append(places, offset) })
-			return func(i int) int { return places[i] }
+			return rowPlaces{places: places}
 		}
+		next = w.strides[i] * w.sizes[i]
 	}
-	return func(i int) int { return i * step }
+	return rowPlaces{step: step}
 }

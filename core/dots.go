@@ -65,8 +65,13 @@ func (a *Dots) Eval(c *Ctx) {
 		if told := c.c.env.Multiplied; told != nil {
 			told(a.X, a.Weights[i], con.Sum)
 		}
-		c.contract(c.Out(i), a.X, a.Weights[i], con)
+		if w := a.Weights[i]; w.stored() {
+			c.queueStored(c.Out(i), a.X, w, con)
+		} else {
+			c.contract(c.Out(i), a.X, w, con)
+		}
 	}
+	c.runStored()
 }
 
 // Samples covers the lengths of the contracted axis, several weights, and the dtypes.

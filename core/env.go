@@ -31,7 +31,9 @@ type Env struct {
 	Ops map[string]*Info
 
 	pool   *mem.Pool
+	idle   []*roomy // tensors that nobody can reach, for reuse
 	scopes []*Scope
+	holds  []owned // the list of an ended scope, for reuse
 	calls  []*call // idle call frames, for reuse
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something
@@ -107,16 +109,17 @@ func (e *Env) Evals() int { return e.evals }
 // Collect takes back the memory of every tensor that nobody can reach any more.
 func (e *Env) Collect() { e.pool.Collect() }
 
-// get is a buffer from the pool.
-func (e *Env) get(bytes int) *mem.Buffer {
+// fill makes b, which must be zero, a buffer from the pool and returns it.
+func (e *Env) fill(b *mem.Buffer, bytes int) *mem.Buffer {
 	if e.alloc != nil {
 		return e.alloc(bytes)
 	}
-	return e.granted(e.pool.Get(bytes))
+	e.granted(e.pool.Fill(b, bytes))
+	return b
 }
 
-// granted is what the pool gave; going over the budget is an *Error of the running operation.
-func (e *Env) granted(b *mem.Buffer, err error) *mem.Buffer {
+// granted takes what the pool said; going over the budget is an *Error of the running operation.
+func (e *Env) granted(err error) {
 	if err != nil {
 		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
 		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {
@@ -124,7 +127,6 @@ func (e *Env) granted(b *mem.Buffer, err error) *mem.Buffer {
 		}
 		panic(&Error{Op: e.opName(), Msg: err.Error(), Hint: hint})
 	}
-	return b
 }
 
 // opName is the operation in progress.

@@ -119,16 +119,20 @@ func (c *Ctx) pieces(n int, f func(lo, hi int)) {
 // Scratch is a dense temporary tensor with undefined contents that goes back to the pool when the
 // operation ends.
 func (c *Ctx) Scratch(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
-	t := &Tensor{env: c.c.env, dtype: dt, axes: axes, sizes: sizes, strides: make([]int, len(sizes))}
+	t := c.c.env.handle(dt, axes)
+	copy(t.sizes, sizes)
 	t.allocate(false)
 	c.c.tmp = append(c.c.tmp, t)
 	return t
 }
 
+// saves tells whether a gradient is wanted, for which Eval has to Save something.
+func (c *Ctx) saves() bool { return c.c.tracked() != 0 }
+
 // Save is a dense tensor for Eval to fill with what the gradient needs, for VJP to find as State of
 // Grads; nil if no gradient is wanted.
 func (c *Ctx) Save(dt dtype.Type, axes *axis.List, sizes []int) *Tensor {
-	if c.c.tracked() == 0 {
+	if !c.saves() {
 		return nil
 	}
 	t := newTensor(c.c.env, dt, axes)
@@ -222,7 +226,7 @@ func (t *Tensor) element(offset int) any {
 // is f32 (or i64 for an integer).
 func Number(e *Env, v float64, i int64, integer bool) *Tensor {
 	t := newTensor(e, dtype.F64, axis.Empty)
-	t.data = t.buf.Data()
+	t.allocate(false)
 	t.weak, t.number = true, true
 	if integer {
 		t.dtype = dtype.I64

@@ -209,9 +209,7 @@ func lay(e *Env, t *Tensor, order, steps []int) *laid {
 			span *= max(1, t.sizes[k]*max(step, -step))
 		}
 	}
-	if x.buf == nil {
-		x.buf = e.get(span * size)
-	}
+	x.buf = e.fill(x.room, span*size)
 	l := &laid{Tensor: x, memory: unsafe.Slice((*byte)(x.buf.Data()), span*size), used: make([]bool, span*size)}
 	for i := range l.memory {
 		l.memory[i] = gap

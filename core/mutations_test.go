@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/mem"
 )
 
 // The generic checks must be able to fail. Here are operations that are wrong on purpose, with the
@@ -95,7 +96,7 @@ func (*leaksABuffer) F32([]float32, []float32) {}
 
 func (a *leaksABuffer) Eval(c *Ctx) {
 	c.copyInto(c.Out(0), a.X)
-	c.c.env.get(400)
+	c.c.env.fill(new(mem.Buffer), 400)
 }
 
 type leaksWhenStopped struct{ Unary }
@@ -103,7 +104,7 @@ type leaksWhenStopped struct{ Unary }
 func (*leaksWhenStopped) F32([]float32, []float32) {}
 
 func (a *leaksWhenStopped) Eval(c *Ctx) {
-	b := c.c.env.get(400)
+	b := c.c.env.fill(new(mem.Buffer), 400)
 	c.Split(1, 1, func(int, int) { c.copyInto(c.Out(0), a.X) })
 	b.Release()
 }

@@ -197,15 +197,14 @@ func bit(i int) uint64 { return 1 << min(i, 63) }
 // record notes how the outputs came about, if a gradient is wanted for an operand.
 func (c *call) record() {
 	want := c.tracked()
-	inPlace := Is[InPlace](c.info)
-	if want == 0 || inPlace && c.env.shapeOnly && !c.outs[0].meta {
+	if want == 0 || c.info.inPlace && c.env.shapeOnly && !c.outs[0].meta {
 		return // without data, a tensor that has some must stay as it is
 	}
 	n := &Node{info: c.info, op: c.info.clone(c.op), made: c.made(), state: c.state}
 	c.state = nil
 	in, out := c.saves(want)
 	n = c.env.note(n, c.in, c.outs, in, out)
-	if inPlace {
+	if c.info.inPlace {
 		c.supersede(c.outs[0])
 	}
 	n.attach(c.outs)
@@ -257,8 +256,8 @@ func (n *Node) attach(outs []*Tensor) {
 
 // made is where the running operation was called.
 func (c *call) made() Site {
-	if Is[InPlace](c.info) && c.env.Where != nil {
-		return c.env.Where()
+	if c.info.inPlace {
+		return c.env.where()
 	}
 	return c.outs[0].made
 }

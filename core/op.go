@@ -159,6 +159,9 @@ type Info struct {
 	sample func(m *Maker) []Op // nil: the operation has no Samples of its own
 
 	blank   Op // what New copies
+	inPlace bool
+	made    bool // of others: a Composer or Composers
+	typed   bool // it has a dtype argument
 	tensors []int
 	keyed   []int
 	plans   planCache
@@ -208,6 +211,7 @@ func Define[T any, P interface {
 	_, file, _, _ := runtime.Caller(2)
 	d := &Decl[T]{op: func(a *T) Op { return P(a) }}
 	d.Info = Info{Name: name, File: file, blank: P(new(T))}
+	d.inPlace, d.made = Is[InPlace](&d.Info), Is[Composer](&d.Info) || Is[Composers](&d.Info)
 	d.readFields(reflect.TypeFor[T](), 0)
 	d.setDefaults(d.blank)
 	blank := (*T)(pointerOf(d.blank))
@@ -271,6 +275,7 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 			i.tensors = append(i.tensors, index)
 		case KindInt, KindFloat, KindNested, KindPerAxis:
 		default:
+			i.typed = i.typed || field.Kind == KindDType
 			i.keyed = append(i.keyed, index)
 		}
 		i.Fields = append(i.Fields, field)

@@ -44,7 +44,8 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	t := newTensor(e, x.dtype, x.axes)
 	copy(t.sizes, x.sizes)
 	t.panels = row
-	t.buf = e.granted(e.pool.Keep(t.byteCount(x.Len())))
+	e.granted(e.pool.Keep(t.room, t.byteCount(x.Len())))
+	t.buf = t.room
 	t.allocate(false)
 	rows, stride := x.Len()/row, f.Size(row)
 	from, to, size := x.bytes(), t.bytes(), panelSize(f, row)

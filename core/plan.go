@@ -212,7 +212,7 @@ func (c *call) key() planKey {
 func (c *call) makePlan() *Plan {
 	p := &Plan{key: c.key(), c: c}
 	c.op.Names(p)
-	if len(p.outs) == 0 && !Is[Composer](c.info) && !Is[Composers](c.info) {
+	if len(p.outs) == 0 && !c.info.made {
 		panic(fmt.Sprintf("core: %s: Names gave no output", c.info.Name))
 	}
 	find := func(name string) sizeRef {
@@ -294,7 +294,7 @@ func (p *Plan) Same(ts ...*Tensor) dtype.Type {
 			continue
 		}
 		narrow, dt := t, first.dtype
-		if t.dtype.IsFloat() && !Is[InPlace](p.c.info) && (!dt.IsFloat() || p.c.count(t.dtype) > p.c.count(dt)) {
+		if t.dtype.IsFloat() && !p.c.info.inPlace && (!dt.IsFloat() || p.c.count(t.dtype) > p.c.count(dt)) {
 			narrow, dt = first, t.dtype
 		}
 		p.Fail(fmt.Sprintf("%s is %s but %s is %s", p.Describe(first), first.dtype, p.Describe(t), t.dtype),

@@ -53,13 +53,21 @@ func (a *RMSNorm) Eval(c *Ctx) {
 
 func normalize[C float32 | float64](c *Ctx, a *RMSNorm) {
 	w := elementsOf[C](c.Dense(a.Weight, a.Weight.axes, native[C]()))
-	order := c.Data().(*axis.List).Without(a.Weight.axes)
-	saved := c.Save(native[C](), order, a.X.permuted(order).sizes)
+	saved := savedRoots[C](c, a)
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		if r := num.RMSNormRow(y, x, w, C(a.Eps)); saved != nil {
-			elementsOf[C](saved)[i] = r
+			saved[i] = r
 		}
 	})
+}
+
+// savedRoots is room for 1/√(mean(x²) + eps) of every row; nil if no gradient is wanted.
+func savedRoots[C float32 | float64](c *Ctx, a *RMSNorm) []C {
+	if !c.saves() {
+		return nil
+	}
+	order := c.Data().(*axis.List).Without(a.Weight.axes)
+	return elementsOf[C](c.Save(native[C](), order, a.X.permuted(order).sizes))
 }
 
 // Ref is the formula.

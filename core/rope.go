@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
 )
@@ -71,7 +72,7 @@ func (a *Rope) Names(p *Plan) {
 		}
 	}
 	p.Out(a.X.axes, p.Float(a.X))
-	p.Keep(a.Positions.axes.Append(inner(a.X.axes, a.Axis)))
+	p.Keep(ropeOrders{rows: a.Positions.axes.Append(inner(a.X.axes, a.Axis))})
 }
 
 // tables is the rule for given cosines and sines.
@@ -96,8 +97,13 @@ func (a *Rope) tables(p *Plan) {
 		p.Fail(fmt.Sprintf("%s and %s have different axes", p.Describe(a.Cos), p.Describe(a.Sin)), "")
 	}
 	p.Out(a.X.axes, dt)
-	p.Keep(a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)))
+	pair := axisList(a.pair())
+	p.Keep(ropeOrders{rows: a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)), pair: pair,
+		tables: a.Cos.axes.Without(pair).Append(pair)})
 }
+
+// ropeOrders is in which order axes are walked: those of x, and those of given tables, whose last is that of the pairs.
+type ropeOrders struct{ rows, tables, pair *axis.List }
 
 // pair is the axis of the pairs in the tables, which may have the name of the turned one.
 func (a *Rope) pair() string {
@@ -112,7 +118,7 @@ func (a *Rope) pair() string {
 // Sizes checks the pairs.
 func (a *Rope) Sizes(s *Sizes) {
 	if a.Cos != nil {
-		s.Match(axisList(a.pair()))
+		s.Match(s.c.plan.data.(ropeOrders).pair)
 		a.sizeTables(s)
 		return
 	}
@@ -181,22 +187,22 @@ func (a *Rope) Eval(c *Ctx) {
 func turnRows[C float32 | float64](c *Ctx, a *Rope) {
 	pairs := a.dims() / 2
 	cos, sin := tablesOf[C](c, a)
-	turn := num.RopeInterleaved[C]
-	if a.Style == "half" {
-		turn = num.RopeHalf[C]
-	}
+	half := a.Style == "half"
 	rowsPer := a.X.Len() / (len(cos) / pairs) / a.X.Size(string(a.Axis))
-	eachRowAt(c, a.X, func(i int, y, x []C) {
+	eachRun(c, a.X, c.Data().(ropeOrders).rows, a.X.Size(string(a.Axis)), func(i int, y, x []C) {
 		p := i / rowsPer
-		turn(y, x, cos[p*pairs:][:pairs], sin[p*pairs:][:pairs])
+		if cos, sin := cos[p*pairs:][:pairs], sin[p*pairs:][:pairs]; half {
+			num.RopeHalf(y, x, cos, sin)
+		} else {
+			num.RopeInterleaved(y, x, cos, sin)
+		}
 	})
 }
 
 // tablesOf is the cosines and sines of each pair, those given or row by row of the positions.
 func tablesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
 	if a.Cos != nil {
-		pair := axisList(a.pair())
-		order := a.Cos.axes.Without(pair).Append(pair)
+		order := c.Data().(ropeOrders).tables
 		return elementsOf[C](c.Dense(a.Cos, order, native[C]())), elementsOf[C](c.Dense(a.Sin, order, native[C]()))
 	}
 	positions := elementsOf[int64](c.Dense(a.Positions, a.Positions.axes, dtype.I64))

@@ -21,6 +21,7 @@ type call struct {
 	tmp     []*Tensor // scratch of Eval, freed at the end
 	state   []*Tensor // what Eval saved for the gradient
 	rounded []roundedRows
+	stored  []blockProduct // to be computed
 	inA     [6]*Tensor
 	outA    [2]*Tensor
 	f32     lanes[float32]
@@ -99,12 +100,12 @@ func (c *call) finish() {
 func (c *call) run() {
 	c.gather()
 	c.plan = c.findPlan()
-	if Is[Composer](c.info) || Is[Composers](c.info) {
+	if c.info.made {
 		c.compose()
 		return
 	}
 	viewed := c.makeOutputs()
-	if Is[InPlace](c.info) {
+	if c.info.inPlace {
 		c.checkInPlace()
 	}
 	if !viewed && !c.env.shapeOnly {
@@ -116,10 +117,13 @@ func (c *call) run() {
 			c.checkNaN()
 		}
 	}
-	for _, t := range c.tmp {
+	for i, t := range c.tmp {
 		t.buf.Release()
+		c.env.reuse(t)
+		c.tmp[i] = nil
 	}
-	c.tmp, c.rounded = c.tmp[:0], nil
+	clear(c.rounded)
+	c.tmp, c.rounded = c.tmp[:0], c.rounded[:0]
 	c.noteKept()
 	c.record()
 	for _, t := range c.outs {
@@ -182,27 +186,29 @@ func (c *call) in0() *Tensor {
 
 // envOf settles in which Env the operation runs; nil if the operands are shared by all.
 func (i *Info) envOf(env *Env, op Op) *Env {
-	pick := func(t *Tensor) {
-		switch {
-		case t == nil || t.env == nil:
-		case env == nil:
-			env = t.env
-		case t.env != env:
-			panic(i.Misuse(op, i.describe(op, t)+" belongs to another interpreter",
-				"in Go, share it first: "+i.param(op, t)+".Share()"))
-		}
-	}
 	for _, k := range i.tensors {
 		f := &i.Fields[k]
 		if f.Kind == KindTensors {
 			for _, t := range *(*[]*Tensor)(f.At(op)) {
-				pick(t)
+				env = i.common(env, op, t)
 			}
 			continue
 		}
-		pick(*(**Tensor)(f.At(op)))
+		env = i.common(env, op, *(**Tensor)(f.At(op)))
 	}
 	return env
+}
+
+// common is env, which may be nil, if operand t may be used there, else t's own.
+func (i *Info) common(env *Env, op Op, t *Tensor) *Env {
+	switch {
+	case t == nil || t.env == nil || t.env == env:
+		return env
+	case env == nil:
+		return t.env
+	}
+	panic(i.Misuse(op, i.describe(op, t)+" belongs to another interpreter",
+		"in Go, share it first: "+i.param(op, t)+".Share()"))
 }
 
 // enter takes a frame for an operation.
@@ -232,9 +238,8 @@ func (e *Env) leave(c *call) {
 
 // abandon throws away what a failed operation made and pops its frame and those above it.
 func (c *call) abandon() {
-	inPlace := Is[InPlace](c.info)
 	for _, t := range c.outs {
-		if t != nil && t.buf != nil && !inPlace {
+		if t != nil && t.buf != nil && !c.info.inPlace {
 			t.buf.Release()
 			t.buf, t.data = nil, nil
 		}
@@ -242,7 +247,7 @@ func (c *call) abandon() {
 	for _, t := range append(c.tmp, c.state...) {
 		t.buf.Release()
 	}
-	c.tmp, c.state, c.rounded = nil, nil, nil
+	c.tmp, c.state, c.rounded, c.stored = nil, nil, nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]
@@ -255,7 +260,7 @@ func (c *call) abandon() {
 
 // gather collects and checks the tensor operands.
 func (c *call) gather() {
-	weak := false
+	weak, stored := false, false
 	for _, k := range c.info.tensors {
 		f := &c.info.Fields[k]
 		if f.Kind == KindTensors {
@@ -287,12 +292,14 @@ func (c *call) gather() {
 			c.fail(fmt.Sprintf("%s, made at %s, was changed in place since, through another tensor on the same memory",
 				c.describe(t), t.made), fmt.Sprintf("copy it where it was made: %s.copy()", c.param(t)))
 		}
-		weak = weak || t.weak
+		weak, stored = weak || t.weak, stored || t.stored()
 	}
 	if weak {
 		c.adapt()
 	}
-	c.checkQuantized()
+	if stored || c.info.typed {
+		c.checkQuantized()
+	}
 }
 
 // checkQuantized refuses quantized operands and dtypes that the operation does not take.
@@ -345,14 +352,16 @@ func (c *call) adapt() {
 // makeOutputs settles sizes and gives each output its bytes. It reports whether the output is a
 // view and needs no evaluation.
 func (c *call) makeOutputs() (viewed bool) {
-	if _, ok := c.op.(InPlace); ok {
+	if c.info.inPlace {
 		c.checkSizes()
 		c.outs = append(c.outs, c.in[0])
 		return false
 	}
+	made := c.env.where()
 	for i := range c.plan.outs {
 		o := &c.plan.outs[i]
-		t := newTensor(c.env, o.dtype, o.axes)
+		t := c.env.handle(o.dtype, o.axes)
+		t.made = made
 		for k, ref := range o.from {
 			t.sizes[k] = -1
 			if ref.operand >= 0 {

@@ -15,6 +15,7 @@ type Scope struct {
 	merged  bool    // it was dissolved; into owns its tensors, nobody if that is nil
 	into    *Scope
 	strict  bool // let go of every buffer at once, those on the Go heap too
+	private bool // nobody can reach what it ends, so that its handles are used again
 }
 
 // owned is a tensor that a scope lists: strongly held at first, weakly once memory has run short, so
@@ -36,8 +37,17 @@ const scopeSweep = 1 << 16
 
 // Open begins a scope inside the ones already open.
 func (e *Env) Open() *Scope {
-	s := &Scope{env: e, compact: scopeSweep}
+	s := &Scope{env: e, compact: scopeSweep, holds: e.holds}
+	e.holds = nil
 	e.scopes = append(e.scopes, s)
+	return s
+}
+
+// OpenPrivate is Open for a scope of which nothing but the survivors can be reached after its end, through handles that
+// nobody uses any more either: their memory is used for the next ones.
+func (e *Env) OpenPrivate() *Scope {
+	s := e.Open()
+	s.strict, s.private = true, true
 	return s
 }
 
@@ -50,7 +60,7 @@ func (e *Env) Own(t *Tensor) {
 
 func (s *Scope) add(t *Tensor) {
 	t.owner = s
-	if t.node == nil && (t.buf == nil || !t.buf.Pooled() && !s.strict) {
+	if t.node == nil && !s.strict && (t.buf == nil || !t.buf.Pooled()) {
 		return
 	}
 	if len(s.holds) >= s.compact {
@@ -93,9 +103,9 @@ func (s *Scope) Close(survivors ...*Tensor) {
 	if !open {
 		return
 	}
-	s.ended = &ending{how: "the end of its scope"}
-	if s.env.Where != nil {
-		s.ended.at = s.env.Where()
+	s.ended = recycled
+	if !s.private {
+		s.ended = &ending{how: "the end of its scope", at: s.env.where()}
 	}
 	for _, t := range survivors {
 		switch {
@@ -109,10 +119,25 @@ func (s *Scope) Close(survivors ...*Tensor) {
 	for i := len(s.holds) - 1; i >= 0; i-- { // newest first, as they will be asked for again
 		if t := s.holds[i].tensor(); t != nil && t.end == nil && t.scope() == s {
 			t.close(s.ended)
+			if s.private {
+				s.env.reuse(t)
+			}
 		}
+	}
+	s.spare()
+}
+
+// spare leaves the list of an ended scope, if it is a short one, to the next.
+func (s *Scope) spare() {
+	if cap(s.holds) <= longestSpare {
+		clear(s.holds)
+		s.env.holds = s.holds[:0]
 	}
 	s.holds = nil
 }
+
+// longestSpare is how many tensors a list that is used again has room for.
+const longestSpare = 256
 
 // Inner tells whether another scope is open around this one.
 func (s *Scope) Inner() bool {
@@ -131,7 +156,7 @@ func (s *Scope) Dissolve() {
 	if outer != nil {
 		outer.holds = append(outer.holds, s.holds...)
 	}
-	s.holds = nil
+	s.spare()
 }
 
 // unwind takes the scope off the stack of open ones, after ending those inside it.

@@ -38,9 +38,7 @@ func (e *Env) Checkpoint(xs []*Tensor, f func(xs []*Tensor)) {
 		return
 	}
 	s := &segment{env: e, outer: outer, seed: e.seed, stream: e.stream, run: f}
-	if e.Where != nil {
-		s.made = e.Where()
-	}
+	s.made = e.where()
 	if outer == nil {
 		s.hold(xs)
 	} else {

@@ -13,11 +13,18 @@ import (
 
 // contractStored computes out = x·w where the axes summed are the last of w, which is quantized or lies in panels.
 func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
+	c.queueStored(out, x, w, con)
+	c.runStored()
+}
+
+// queueStored readies the product of contractStored for runStored.
+func (c *Ctx) queueStored(out, x, w *Tensor, con axis.Contraction) {
 	if out.Len() == 0 {
 		return
 	}
 	f := formatOf(w.dtype)
-	p := blockProduct{c: c, f: f, w: w, m: volume(x, con.A), n: volume(w, con.B), k: volume(w, con.Sum)}
+	p := blockProduct{c: c, f: f, w: w, out: out, dst: out,
+		m: volume(x, con.A), n: volume(w, con.B), k: volume(w, con.Sum)}
 	if p.k%f.Block != 0 {
 		c.Fail(quoted(con.Sum.Names())+" of "+c.Describe(w)+" are "+noBlocks(p.k, f), c.c.param(w)+".dequantize()")
 	}
@@ -25,41 +32,68 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 		c.Fail(fmt.Sprintf("%s lies in panels of rows of %d elements, want rows of %d along %s", c.Describe(w),
 			w.panels, p.k, quoted(con.Sum.Names())), c.c.param(w)+".dequantize()")
 	}
-	p.rowAt = rowsOf(w, con.Batch.Append(con.B))
+	p.rows = rowsOf(w, con.Batch.Append(con.B))
 	order := con.Batch.Append(con.A).Append(con.Sum)
-	dst := out
 	if out.dtype != dtype.F32 {
-		dst = c.Scratch(dtype.F32, out.axes, out.sizes)
+		p.dst = c.Scratch(dtype.F32, out.axes, out.sizes)
 	}
-	p.y = elementsOf[float32](dst)
-	p.q = f.Integers
+	p.y = elementsOf[float32](p.dst)
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
-	switch {
-	case p.q != nil && p.k > 0:
+	if f.Integers != nil && p.k > 0 {
+		p.q, p.bytes, p.panel = f.Integers, w.bytes(), f.Integers.PanelSize(p.k)
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
-		p.integers()
-	case p.direct && f.Block == 1:
-		p.halves(elementsOf[float32](c.Dense(x, order, dtype.F32)))
-	default:
-		p.floats(elementsOf[float32](c.Dense(x, order, dtype.F32)))
+	} else {
+		p.a = elementsOf[float32](c.Dense(x, order, dtype.F32))
 	}
-	if dst != out {
-		c.copyInto(out, dst)
+	c.c.stored = append(c.c.stored, p)
+}
+
+// runStored computes the queued products. Those in integers of a few rows, which are short, go to the workers together.
+func (c *Ctx) runStored() {
+	list := c.c.stored
+	for i := 0; i < len(list); {
+		p, n := &list[i], 1
+		switch {
+		case p.few():
+			for i+n < len(list) && list[i+n].few() {
+				n++
+			}
+			c.vecs(list[i : i+n])
+		case p.q != nil:
+			p.pairs()
+		case p.direct && p.f.Block == 1:
+			p.halves()
+		default:
+			p.floats()
+		}
+		i += n
 	}
+	for i := range list {
+		if p := &list[i]; p.dst != p.out {
+			c.copyInto(p.out, p.dst)
+		}
+	}
+	clear(list)
+	c.c.stored = list[:0]
 }
 
 // blockProduct is a batch of products y[m×n] = x[m×k]·wᵀ with a stored w.
 type blockProduct struct {
-	c       *Ctx
-	f       *quant.Format
-	q       *qdot.Format // nil if the products are not computed in integers
-	y       []float32
-	x       []uint32 // rows of activations
-	words   int      // of a row of them
-	w       *Tensor
-	m, n, k int
-	rowAt   func(i int) int // of row i of all rows of w, the first element
-	direct  bool            // w lies in panels, of which none has rows of two batches
+	c        *Ctx
+	f        *quant.Format
+	q        *qdot.Format // nil if the products are not computed in integers
+	out, dst *Tensor      // the result, and where it is computed
+	y        []float32    // of dst
+	x        []uint32     // rows of activations; with q
+	a        []float32    // the same; without q
+	words    int          // of a row of x
+	w        *Tensor
+	m, n, k  int
+	rows     rowPlaces // of w
+	bytes    []byte    // of w
+	panel    int       // bytes of one of w; with q
+	direct   bool      // w lies in panels, of which none has rows of two batches
+	first    int       // unit, of those of several products; see vecs
 }
 
 // roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, for all weights that it meets.
@@ -69,6 +103,8 @@ type roundedRows struct {
 	k     int
 	words []uint32
 }
+
+var wordList = axisList("word")
 
 // rounded is x as rows of k activations, in the order of the axes.
 func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
@@ -80,7 +116,7 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
 	words := qdot.ActivationWords(k)
 	rows := len(a) / k
-	t := elementsOf[uint32](c.Scratch(dtype.I32, axisList("word"), []int{rows * words}))
+	t := elementsOf[uint32](c.Scratch(dtype.I32, wordList, []int{rows * words}))
 	if grain := pointGrain / k; grain > 0 {
 		c.Split(rows, grain, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
@@ -102,42 +138,69 @@ const vecWork = 1 << 18
 // streams is how many panels from distant places are read at the same time.
 const streams = 4
 
-// integers computes the products in integers, panel by panel.
-func (p *blockProduct) integers() {
+// few tells whether the products are in integers and of so few rows that weights are not expanded for all of them.
+func (p *blockProduct) few() bool { return p.q != nil && p.m <= p.q.Few() }
+
+// pairs computes the products in integers, two panels at a time.
+func (p *blockProduct) pairs() {
 	batches := len(p.y) / (p.m * p.n)
-	panels := ceilDiv(p.n, qdot.Rows)
-	if p.m > p.q.Few() {
-		pairs := ceilDiv(panels, 2)
-		p.c.Split(batches*pairs, max(1, tileWork/max(1, p.m*p.k*2*qdot.Rows)), func(lo, hi int) {
-			form := takeForm(min(p.k, formDepth(p.f)))
-			defer forms.Put(form)
-			for i := lo; i < hi; i++ {
-				p.pair(form, i/pairs, i%pairs*2*qdot.Rows)
-			}
-		})
-		return
-	}
-	quarter := panels / streams // panels j, j + quarter, and so on are read together; what is left, one by one
-	units := quarter + panels - streams*quarter
-	p.c.Split(batches*units, max(1, vecWork/(streams*qdot.Rows*p.k)), func(lo, hi int) {
+	pairs := ceilDiv(ceilDiv(p.n, qdot.Rows), 2)
+	p.c.Split(batches*pairs, max(1, tileWork/max(1, p.m*p.k*2*qdot.Rows)), func(lo, hi int) {
+		form := takeForm(min(p.k, formDepth(p.f)))
+		defer forms.Put(form)
 		for i := lo; i < hi; i++ {
-			u := i % units
-			if half := units / 2; u >= half { // a worker that takes what is last reads on, too, and not back
-				u = units - 1 - (u - half)
-			}
-			if u < quarter {
-				p.vec(i/units, u*qdot.Rows, quarter*qdot.Rows, streams)
-			} else {
-				p.vec(i/units, (u-quarter+streams*quarter)*qdot.Rows, 0, 1)
-			}
+			p.pair(form, i/pairs, i%pairs*2*qdot.Rows)
 		}
 	})
+}
+
+// streamed is how many of a batch's units are of several panels, which are read together, and how many units it has:
+// panels j, j + quarter, and so on are a unit; what is left are units of one panel.
+func (p *blockProduct) streamed() (quarter, units int) {
+	panels := ceilDiv(p.n, qdot.Rows)
+	quarter = panels / streams
+	return quarter, quarter + panels - streams*quarter
+}
+
+// vecs computes products of a few rows, which have the same activations: one hand-out for all.
+func (c *Ctx) vecs(list []blockProduct) {
+	total := 0
+	for i := range list {
+		p := &list[i]
+		_, units := p.streamed()
+		p.first = total
+		total += len(p.y) / (p.m * p.n) * units
+	}
+	half := total / 2
+	c.Split(total, max(1, vecWork/(streams*qdot.Rows*list[0].k)), func(lo, hi int) {
+		someVecs(list, lo, min(hi, half))
+		if hi > half { // a worker that takes what is last reads on, too, and not back
+			someVecs(list, total+half-hi, total+half-max(lo, half))
+		}
+	})
+}
+
+// someVecs does the units [lo, hi) of all those of the list.
+func someVecs(list []blockProduct, lo, hi int) {
+	for at := lo; at < hi; at++ {
+		j := len(list) - 1
+		for list[j].first > at {
+			j--
+		}
+		p := &list[j]
+		quarter, units := p.streamed()
+		if i := at - p.first; i%units < quarter {
+			p.vec(i/units, i%units*qdot.Rows, quarter*qdot.Rows, streams)
+		} else {
+			p.vec(i/units, (i%units-quarter+streams*quarter)*qdot.Rows, 0, 1)
+		}
+	}
 }
 
 // vec computes y for the panels of the rows j, j + step, and so on of a batch's weights.
 func (p *blockProduct) vec(batch, j, step, count int) {
 	var c [streams * qdot.Rows]float32
-	size := p.q.PanelSize(p.k)
+	size := p.panel
 	var panels []byte
 	next := step / qdot.Rows * size
 	if p.direct {
@@ -166,7 +229,7 @@ func formDepth(f *quant.Format) int { return 8192 / f.Block * f.Block }
 func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 	cols := min(2*qdot.Rows, p.n-j)
 	y, x := p.y[batch*p.m*p.n+j:], p.x[batch*p.m*p.words:]
-	whole := p.q.PanelSize(p.k)
+	whole := p.panel
 	var panels []byte
 	if p.direct {
 		panels = p.panels(batch, j)
@@ -197,14 +260,14 @@ const tileRows = 96
 
 // panels is the panels of w as they lie, from that with row j of a batch's weights on.
 func (p *blockProduct) panels(batch, j int) []byte {
-	return p.w.bytes()[(p.rowAt(batch*p.n)/p.k+j)/qdot.Rows*p.q.PanelSize(p.k):]
+	return p.bytes[(p.rows.at(batch*p.n)/p.k+j)/qdot.Rows*p.panel:]
 }
 
 // aligned tells whether the rows of every batch begin with a panel and follow one another.
 func (p *blockProduct) aligned() bool {
 	for b := range len(p.y) / (p.m * p.n) {
-		at := p.rowAt(b*p.n) / p.k
-		if at%qdot.Rows != 0 || p.rowAt(b*p.n+p.n-1)/p.k != at+p.n-1 {
+		at := p.rows.at(b*p.n) / p.k
+		if at%qdot.Rows != 0 || p.rows.at(b*p.n+p.n-1)/p.k != at+p.n-1 {
 			return false
 		}
 	}
@@ -219,7 +282,7 @@ func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 	defer spareBytes.Put(rows)
 	buf := (*rows)[qdot.Rows*size:]
 	for r := range n {
-		row := p.w.rowBytes(buf, p.f, p.rowAt(batch*p.n+j+r)/p.k, p.k)
+		row := p.w.rowBytes(buf, p.f, p.rows.at(batch*p.n+j+r)/p.k, p.k)
 		copy((*rows)[r*size:], row[p.f.Size(from):p.f.Size(from+k)])
 	}
 	p.q.Pack(panel, (*rows)[:n*size], n, k, size)
@@ -229,7 +292,7 @@ func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 const halfWork = 1 << 18
 
 // halves computes the products with a w of 16 bits that lies in panels.
-func (p *blockProduct) halves(a []float32) {
+func (p *blockProduct) halves() {
 	kind := gemm.F16
 	if p.w.dtype == dtype.BF16 {
 		kind = gemm.BF16
@@ -247,10 +310,10 @@ func (p *blockProduct) halves(a []float32) {
 	p.c.Split(batches*across, 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			batch, j := i/across, i%across*cols
-			first := p.rowAt(batch*n+j) / k
+			first := p.rows.at(batch*n+j) / k
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()
-				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
+				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
 					min(cols, n-j), k, k, n, false)
 			}
 		}
@@ -264,7 +327,7 @@ const quantizedRows = 16
 const quantizedWork = 1 << 18
 
 // floats computes the products with the decoded w: a few of its rows at a time are multiplied by all rows of a.
-func (p *blockProduct) floats(a []float32) {
+func (p *blockProduct) floats() {
 	m, n, k := p.m, p.n, p.k
 	rows := max(1, min(quantizedRows, quantizedWork/max(1, k)))
 	across := ceilDiv(n, rows)
@@ -276,12 +339,12 @@ func (p *blockProduct) floats(a []float32) {
 			batch, j := i/across, i%across*rows
 			count := min(rows, n-j)
 			for r := range count {
-				at := p.rowAt(batch*n + j + r)
+				at := p.rows.at(batch*n + j + r)
 				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(*buf, p.f, at/max(1, k), k))
 			}
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()
-				gemm.NT(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], *panel, min(tileRows, m-r), count, k, k, k, n)
+				gemm.NT(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], *panel, min(tileRows, m-r), count, k, k, k, n)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/mem"
 	"github.com/fucina-go/fucina/core/par"
 )
 
@@ -103,4 +104,4 @@ func (e *Env) Scratch(dt dtype.Type, axes Axes, sizes ...int) *Tensor {
 }
 
 // Reserve panics with an *Error if the budget does not allow so many bytes more: for work that asks before it begins.
-func (e *Env) Reserve(bytes int) { e.get(bytes).Release() }
+func (e *Env) Reserve(bytes int) { e.fill(new(mem.Buffer), bytes).Release() }

@@ -17,6 +17,7 @@ import (
 // nobody (weights, frozen values), in which case any Env may read it.
 type Tensor struct {
 	buf     *mem.Buffer
+	room    *mem.Buffer    // for buf, if the tensor is to have bytes of its own
 	data    unsafe.Pointer // the first element; nil for a tensor without data
 	axes    *axis.List
 	sizes   []int
@@ -29,8 +30,8 @@ type Tensor struct {
 	kept    *kept  // what a product it comes from kept as batches; for messages
 	slot    int32  // which output of node
 	version uint32 // of buf, when node was set or a gradient saved the tensor
+	panels  int    // elements of a row, if the bytes lie in panels of rows; see pack.go
 	dtype   dtype.Type
-	panels  int  // elements of a row, if the bytes lie in panels of rows; see pack.go
 	weak    bool // a script's number, which takes its operand's dtype
 	number  bool // a script's number, settled or not
 	meta    bool // sizes without data, in shape-only mode
@@ -73,38 +74,61 @@ func (e *ending) hint(name string) string {
 // freed is how Free ends a tensor.
 const freed = "free()"
 
-// scalar is a tensor without axes and its bytes in one piece of memory: one allocation instead of
-// three.
-type scalar struct {
+// roomy is a tensor and the buffer of its bytes in one piece of memory.
+type roomy struct {
 	Tensor
 	buffer mem.Buffer
-	word   uint64
 }
 
-// newTensor is a handle with room for rank sizes and strides and no bytes yet.
+// newTensor is a handle with room for sizes and strides and no bytes yet.
 func newTensor(env *Env, dt dtype.Type, axes *axis.List) *Tensor {
-	rank := axes.Len()
-	var t *Tensor
-	if rank == 0 {
-		s := new(scalar)
-		t = &s.Tensor
-		t.buf = &s.buffer
-		t.buf.Embed(unsafe.Pointer(&s.word), dt.Size())
-	} else {
-		t = new(Tensor)
+	t := env.handle(dt, axes)
+	t.made = env.where()
+	return t
+}
+
+// where is the place in the script that is being executed.
+func (e *Env) where() Site {
+	if e == nil || e.Where == nil {
+		return Site{}
 	}
-	t.env, t.dtype, t.axes = env, dt, axes
+	return e.Where()
+}
+
+// handle is newTensor for a tensor that no script sees.
+func (e *Env) handle(dt dtype.Type, axes *axis.List) *Tensor {
+	var r *roomy
+	if e != nil && len(e.idle) > 0 {
+		last := len(e.idle) - 1
+		r, e.idle[last] = e.idle[last], nil // or the list would keep it reachable
+		e.idle = e.idle[:last]
+	} else {
+		r = new(roomy)
+	}
+	t := &r.Tensor
+	t.env, t.dtype, t.axes, t.room = e, dt, axes, &r.buffer
+	rank := axes.Len()
 	if 2*rank <= len(t.dims) {
 		t.sizes, t.strides = t.dims[:rank:rank], t.dims[rank:2*rank:2*rank]
 	} else {
 		both := make([]int, 2*rank)
 		t.sizes, t.strides = both[:rank:rank], both[rank:]
 	}
-	if env != nil && env.Where != nil {
-		t.made = env.Where()
-	}
 	return t
 }
+
+// reuse lets the next handle be t, which nobody may be able to reach any more, unless a view holds its bytes.
+func (e *Env) reuse(t *Tensor) {
+	if t.room == nil || t.room.Holders() > 0 || t.node != nil || len(e.idle) == mostIdle {
+		return
+	}
+	r := (*roomy)(unsafe.Pointer(t)) // whose first field it is
+	*r = roomy{}
+	e.idle = append(e.idle, r)
+}
+
+// mostIdle is up to how many tensors are kept for reuse.
+const mostIdle = 1024
 
 // pack sets the strides of a dense tensor, the last axis fastest.
 func (t *Tensor) pack() {
@@ -124,8 +148,11 @@ func (t *Tensor) allocate(zero bool) {
 		panic(&Error{Op: t.env.opName(), Msg: fmt.Sprintf("%s%s has more elements than memory can hold",
 			t.dtype, shapeText(t.axes, t.sizes))})
 	}
-	if t.buf == nil { // a scalar has its bytes already
-		t.buf = t.env.get(bytes)
+	if len(t.sizes) == 0 { // a scalar has no sizes in dims
+		t.buf = t.room
+		t.buf.Embed(unsafe.Pointer(&t.dims), bytes)
+	} else {
+		t.buf = t.env.fill(t.room, bytes)
 	}
 	t.data = t.buf.Data()
 	if zero && bytes > mem.SmallBytes {
@@ -268,12 +295,20 @@ func (t *Tensor) Free() {
 	if t.ending() != nil {
 		return
 	}
-	end := &ending{how: freed}
-	if t.env != nil && t.env.Where != nil {
-		end.at = t.env.Where()
-	}
-	t.close(end)
+	t.close(&ending{how: freed, at: t.env.where()})
 }
+
+// Recycle is Free of a tensor that nobody can reach any more: its handle is used again. A shared tensor stays.
+func (t *Tensor) Recycle() {
+	if t.env == nil {
+		return
+	}
+	t.close(recycled)
+	t.env.reuse(t)
+}
+
+// recycled is why a tensor ended that nobody can reach.
+var recycled = &ending{how: freed}
 
 // close lets go of what the tensor holds.
 func (t *Tensor) close(why *ending) {

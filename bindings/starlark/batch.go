@@ -14,10 +14,11 @@ import (
 // which position, and what came before, so that the layer need not.
 type batch struct {
 	m         *Model
-	rows      kv.Batch     // nil: every sequence is whole, and its places are along seq
-	positions *core.Tensor // [row], or [seq]
-	last      []int64      // the rows whose scores are wanted; nil: all
-	ropes     []ropeTables // what rope has computed
+	rows      kv.Batch                 // nil: every sequence is whole, and its places are along seq
+	positions *core.Tensor             // [row], or [seq]
+	last      []int64                  // the rows whose scores are wanted; nil: all
+	ropes     []ropeTables             // what rope has computed
+	methods   map[string]*star.Builtin // those that were asked for
 }
 
 func (b *batch) String() string        { return "<batch>" }
@@ -49,8 +50,15 @@ var batchMethods = map[string]*star.Builtin{
 
 // Attr is a method by name, or positions, where each row stands in its sequence.
 func (b *batch) Attr(name string) (star.Value, error) {
+	if m, ok := b.methods[name]; ok {
+		return m, nil
+	}
 	if m, ok := batchMethods[name]; ok {
-		return m.BindReceiver(b), nil
+		if b.methods == nil {
+			b.methods = make(map[string]*star.Builtin, len(batchMethods))
+		}
+		b.methods[name] = m.BindReceiver(b)
+		return b.methods[name], nil
 	}
 	if name == "positions" {
 		return Tensor{b.positions}, nil
@@ -81,21 +89,22 @@ func (n *floatArg) Unpack(v star.Value) error {
 // k and v[row, kv_head, head_dim] → y[row, head, head_dim]. scale and softcap are those of attention.
 func batchAttend(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	var i int
-	var q, k, val Tensor
-	var window int
-	var scale, softcap floatArg
-	if err := star.UnpackArgs(fn.Name(), args, kwargs, "i", &i, "q", &q, "k", &k, "v", &val,
-		"window?", &window, "scale?", &scale, "softcap?", &softcap); err != nil {
+	var a struct { // one piece of memory
+		i, window      int
+		q, k, v        Tensor
+		scale, softcap floatArg
+	}
+	if err := star.UnpackArgs(fn.Name(), args, kwargs, "i", &a.i, "q", &a.q, "k", &a.k, "v", &a.v,
+		"window?", &a.window, "scale?", &a.scale, "softcap?", &a.softcap); err != nil {
 		return nil, err
 	}
 	b := fn.Receiver().(*batch)
 	if b.rows == nil { // in training
-		return Tensor{core.Attend(core.Attention{Q: q.Tensor, K: k.Tensor, V: val.Tensor, Window: window,
-			Scale: float64(scale), Softcap: float64(softcap), Causal: true})}, nil
+		return Tensor{core.Attend(core.Attention{Q: a.q.Tensor, K: a.k.Tensor, V: a.v.Tensor, Window: a.window,
+			Scale: float64(a.scale), Softcap: float64(a.softcap), Causal: true})}, nil
 	}
-	return Tensor{b.rows.Attend(i, core.PagedAttention{Q: q.Tensor, K: k.Tensor, V: val.Tensor, Window: window,
-		Scale: float64(scale), Softcap: float64(softcap)})}, nil
+	return Tensor{b.rows.Attend(a.i, core.PagedAttention{Q: a.q.Tensor, K: a.k.Tensor, V: a.v.Tensor,
+		Window: a.window, Scale: float64(a.scale), Softcap: float64(a.softcap)})}, nil
 }
 
 // batchAttendLatent is b.attend_latent(i, q, k, width, scale=0): attend where the first width elements of each key are

@@ -41,8 +41,9 @@ func (f *opFunc) Hash() (uint32, error) { return star.String(f.info.Name).Hash()
 // core's errors.
 func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	env := interpOf(t).env
-	c := call{info: f.info, op: f.info.New(), env: env, self: f.self != nil, args: args, kwargs: kwargs}
+	it := interpOf(t)
+	c := it.frame()
+	*c = call{info: f.info, op: f.info.New(), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
 	if f.self != nil {
 		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
 		c.next, c.given = 1, 1
@@ -56,16 +57,31 @@ func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tup
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	var room [1]*core.Tensor
-	outs := f.info.Run(env, c.op, room[:0])
+	outs := f.info.Run(c.env, c.op, c.room[:0])
 	if len(outs) == 1 {
-		return Tensor{outs[0]}, nil
+		v = Tensor{outs[0]}
+	} else {
+		many := make(star.Tuple, len(outs))
+		for i, t := range outs {
+			many[i] = Tensor{t}
+		}
+		v = many
 	}
-	many := make(star.Tuple, len(outs))
-	for i, t := range outs {
-		many[i] = Tensor{t}
+	*c = call{}
+	it.frames = append(it.frames, c)
+	return v, nil
+}
+
+// frame is a call for reuse: calls that fail keep theirs, for their messages.
+func (it *Interp) frame() *call {
+	n := len(it.frames)
+	if n == 0 {
+		return new(call)
 	}
-	return many, nil
+	c := it.frames[n-1]
+	it.frames[n-1] = nil // or the list would keep what a failed call holds
+	it.frames = it.frames[:n-1]
+	return c
 }
 
 // call is an argument struct being filled.
@@ -79,7 +95,8 @@ type call struct {
 	self    bool // the first field has been given by the method's receiver
 	args    star.Tuple
 	kwargs  []star.Tuple
-	probing bool // errors are not looked at
+	probing bool            // errors are not looked at
+	room    [4]*core.Tensor // for the outputs
 }
 
 var errProbe = errors.New("does not fit")
@@ -374,20 +391,34 @@ func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
 		*(*[]*core.Tensor)(p) = []*core.Tensor{t.Tensor}
 		return nil
 	}
-	seq, ok := v.(star.Iterable)
+	items, ok := v.(star.Tuple)
 	if !ok {
-		return c.fail(fmt.Sprintf("%s: got %s, want a list of tensors", f.Name, v.Type()))
+		seq, ok := v.(star.Iterable)
+		if !ok {
+			return c.fail(fmt.Sprintf("%s: got %s, want a list of tensors", f.Name, v.Type()))
+		}
+		items = leadingTensors(seq)
 	}
-	var list []*core.Tensor
-	for item := range star.Elements(seq) {
+	list := make([]*core.Tensor, len(items))
+	for i, item := range items {
 		t, ok := item.(Tensor)
 		if !ok {
 			return c.fail(fmt.Sprintf("%s: got %s in the list, want tensors", f.Name, item.Type()))
 		}
-		list = append(list, t.Tensor)
+		list[i] = t.Tensor
 	}
 	*(*[]*core.Tensor)(p) = list
 	return nil
+}
+
+// leadingTensors is the elements of seq up to the first that is no tensor.
+func leadingTensors(seq star.Iterable) (items star.Tuple) {
+	for item := range star.Elements(seq) {
+		if items = append(items, item); !isTensor(item) {
+			break
+		}
+	}
+	return items
 }
 
 func (c *call) setEnum(f *core.Field, p unsafe.Pointer, v star.Value) error {

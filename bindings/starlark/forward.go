@@ -129,8 +129,8 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	x, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
 	for i := 0; i < m.layers && err == nil; i++ {
 		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil {
-			x.Free()
+		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil && y != x {
+			x.Recycle()
 			x = y
 		}
 	}
@@ -153,7 +153,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 // step calls a family's function in a scope of its own that only the resulting tensor leaves. The
 // function cannot have stored anything elsewhere, because the model is frozen.
 func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
-	s := it.env.Open()
+	s := it.env.OpenPrivate()
 	defer s.Close()
 	v, err := star.Call(it.thread, fn, args, nil)
 	if err != nil {

@@ -48,11 +48,10 @@ func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 			}
 		}
 	}
-	info := core.Lookup("rope")
 	if !plain {
-		return (&opFunc{info: info}).CallInternal(t, star.Tuple{x, Tensor{b.positions}}, settings)
+		return (&opFunc{info: ropeInfo}).CallInternal(t, star.Tuple{x, Tensor{b.positions}}, settings)
 	}
-	c := call{info: info, op: info.New(), env: interpOf(t).env, args: star.Tuple{x, Tensor{b.positions}},
+	c := call{info: ropeInfo, op: ropeInfo.New(), env: interpOf(t).env, args: star.Tuple{x, Tensor{b.positions}},
 		kwargs: settings}
 	if err := c.positional(c.args); err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	y := info.Run1(c.env, c.op) // which checks the settings
+	y := ropeInfo.Run1(c.env, c.op) // which checks the settings
 	if a := c.op.(*core.Rope); a.Cos == nil && a.Axis == "head_dim" {
 		b.ropes = append(b.ropes, newRopeTables(c.env, key, *a))
 	}
@@ -101,7 +100,7 @@ func newRopeTables(env *core.Env, key string, a core.Rope) ropeTables {
 	unit := a
 	unit.Style = "interleaved"
 	unit.X = env.FromFloats(dtype.F32, pairs, headDimAxis, a.Dims).Expand("row", a.Positions.Size("row"))
-	y := core.Lookup("rope").Run1(env, &unit)
+	y := ropeInfo.Run1(env, &unit)
 	t := ropeTables{key: key, rope: a, cos: y.Slice("head_dim", 0, a.Dims, 2).Rename("head_dim", "rope_pair").Copy(),
 		sin: y.Slice("head_dim", 1, a.Dims, 2).Rename("head_dim", "rope_pair").Copy()}
 	t.cos.Keep()
@@ -110,13 +109,15 @@ func newRopeTables(env *core.Env, key string, a core.Rope) ropeTables {
 	return t
 }
 
-var headDimAxis = mustAxes("head_dim")
+var (
+	headDimAxis = mustAxes("head_dim")
+	ropeInfo    = core.Lookup("rope")
+)
 
 // turn is the rope of x.
 func (t *ropeTables) turn(env *core.Env, x *core.Tensor) *core.Tensor {
-	a := t.rope
-	a.X = x
-	return core.Lookup("rope").Run1(env, &a)
+	t.rope.X = x
+	return ropeInfo.Run1(env, &t.rope)
 }
 
 // free ends the tables.

@@ -24,15 +24,7 @@ type Buffer struct {
 	owner   any           // what keeps borrowed memory valid
 }
 
-// Small is a zeroed buffer of size ≤ SmallBytes bytes in Go memory, with one holder.
-func Small(size int) *Buffer {
-	words := make([]uint64, (size+7)/8)
-	b := &Buffer{}
-	b.Embed(unsafe.Pointer(unsafe.SliceData(words)), size)
-	return b
-}
-
-// Embed makes b, which must be new, a buffer over size bytes of Go memory at p, with one holder.
+// Embed makes b, which must be zero, a buffer over size bytes of Go memory at p, with one holder.
 func (b *Buffer) Embed(p unsafe.Pointer, size int) {
 	b.ptr, b.size = p, size
 	b.refs.Store(1)

@@ -95,23 +95,25 @@ func class(n int) (index, size int) {
 	return (octave-9)*perOctave + k, 1<<octave + k*step
 }
 
-// Get returns a buffer of size bytes with one holder. Its bytes are whatever the last holder
-// left, except in Go memory. The error is a *LimitError or what the operating system said.
-func (p *Pool) Get(size int) (*Buffer, error) {
+// Fill makes b, which must be zero, a buffer of size bytes with one holder. Its bytes are whatever the last holder
+// left; up to SmallBytes they are in Go memory, and zero. The error is a *LimitError or what the operating system said.
+func (p *Pool) Fill(b *Buffer, size int) error {
 	if size <= SmallBytes {
-		return Small(size), nil
+		b.Embed(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8))), size)
+		return nil
 	}
 	c, bytes := class(size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.admit(size, int64(bytes)); err != nil {
-		return nil, err
+		return err
 	}
 	blk, err := p.take(c, bytes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return p.hold(blk, size), nil
+	p.hold(b, blk, size)
+	return nil
 }
 
 // admit makes room for n more bytes, for a buffer of size bytes, or says that there is none. The lock is held.
@@ -125,14 +127,13 @@ func (p *Pool) admit(size int, n int64) error {
 	return nil
 }
 
-// hold is a buffer of size bytes in a block, with one holder. The lock is held.
-func (p *Pool) hold(blk *block, size int) *Buffer {
-	b := &Buffer{ptr: blk.ptr, size: size, home: p, block: blk, slot: len(p.live)}
-	b.refs.Store(1)
+// hold makes b a buffer of size bytes in a block, with one holder. The lock is held.
+func (p *Pool) hold(b *Buffer, blk *block, size int) {
+	b.Embed(blk.ptr, size)
+	b.home, b.block, b.slot = p, blk, len(p.live)
 	p.live = append(p.live, holding{strong: b, block: blk})
 	p.inUse += int64(blk.size)
 	p.peak = max(p.peak, p.inUse)
-	return b
 }
 
 // take finds a free block of the class or makes one. The lock is held.

@@ -11,8 +11,8 @@ import (
 
 func get(t testing.TB, p *Pool, size int) *Buffer {
 	t.Helper()
-	b, err := p.Get(size)
-	if err != nil {
+	b := new(Buffer)
+	if err := p.Fill(b, size); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -81,8 +81,8 @@ func TestLimit(t *testing.T) {
 	defer p.Close()
 	var held []*Buffer
 	for i := 0; ; i++ {
-		b, err := p.Get(1 << 20)
-		if err != nil {
+		b := new(Buffer)
+		if err := p.Fill(b, 1<<20); err != nil {
 			var limit *LimitError
 			if !errors.As(err, &limit) || i != 8 {
 				t.Fatalf("after %d MiB: %v", i, err)
@@ -115,8 +115,8 @@ func TestPoolProperty(t *testing.T) {
 				held[i].Release()
 				held = append(held[:i], held[i+1:]...)
 			} else {
-				b, err := p.Get(rapid.IntRange(SmallBytes+1, 1<<18).Draw(t, "size"))
-				if err != nil {
+				b := new(Buffer)
+				if err := p.Fill(b, rapid.IntRange(SmallBytes+1, 1<<18).Draw(t, "size")); err != nil {
 					t.Fatal(err)
 				}
 				_, size := class(b.Size())
@@ -160,15 +160,14 @@ func TestClosedPoolGivesBack(t *testing.T) {
 func BenchmarkGetRelease(b *testing.B) {
 	p := NewPool(0)
 	for b.Loop() {
-		x, _ := p.Get(4096)
-		x.Release()
+		get(b, p, 4096).Release()
 	}
 }
 
 func keep(t testing.TB, p *Pool, size int) *Buffer {
 	t.Helper()
-	b, err := p.Keep(size)
-	if err != nil {
+	b := new(Buffer)
+	if err := p.Keep(b, size); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -207,7 +206,7 @@ func TestKeep(t *testing.T) {
 	if b := keep(t, NewPool(0), 1000); b.block.region != nil {
 		t.Error("a small buffer has a region")
 	}
-	if _, err := NewPool(1 << 20).Keep(2 << 20); !errors.As(err, new(*LimitError)) {
+	if err := NewPool(1<<20).Keep(new(Buffer), 2<<20); !errors.As(err, new(*LimitError)) {
 		t.Errorf("beyond the limit: %v", err)
 	}
 }

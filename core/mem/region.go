@@ -53,18 +53,18 @@ func (r *region) release() {
 	}
 }
 
-// Keep is Get for bytes that live long and are read often, such as weights: they take no more room than they need, and
+// Keep is Fill for bytes that live long and are read often, such as weights: they take no more room than they need, and
 // lie side by side, so that the system can keep them in huge pages, through which they are read faster. Their memory is
 // not used again: it goes back to the system when all that lies beside it has been released, too.
-func (p *Pool) Keep(size int) (*Buffer, error) {
+func (p *Pool) Keep(b *Buffer, size int) error {
 	if size <= slabLimit {
-		return p.Get(size)
+		return p.Fill(b, size)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	bytes := (size + align - 1) &^ (align - 1)
 	if err := p.admit(size, int64(bytes)); err != nil {
-		return nil, err
+		return err
 	}
 	var blk *block
 	if p.region != nil {
@@ -73,12 +73,13 @@ func (p *Pool) Keep(size int) (*Buffer, error) {
 	if blk == nil {
 		r, err := newRegion(bytes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if p.region != nil {
 			p.region.release()
 		}
 		p.region, blk = r, r.cut(bytes)
 	}
-	return p.hold(blk, size), nil
+	p.hold(b, blk, size)
+	return nil
 }
