@@ -6,6 +6,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/par"
 	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/qdot"
@@ -123,10 +124,11 @@ func (p *blockProduct) integers() {
 	}
 	quarter := panels / streams // panels j, j + quarter, and so on are read together; what is left, one by one
 	units := quarter + panels - streams*quarter
+	shared := par.Most(&p.c.c.env.Control, batches*units) > 1
 	p.c.Split(batches*units, max(1, vecWork/(streams*qdot.Rows*p.k)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			u := i % units
-			if half := units / 2; u >= half { // a worker that takes what is last reads on, too, and not back
+			if half := units / 2; shared && u >= half { // a worker that takes what is last reads on, too, not back
 				u = units - 1 - (u - half)
 			}
 			if u < quarter {

@@ -84,28 +84,29 @@ func (b *panelBody) fetched() (n int) {
 }
 
 // turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
-// all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
-// panel being asked for in their order, and not too many of one panel at once.
+// all four, which advance together although the words are not read in their order: the processor's own fetching, which
+// then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && (b.t == avx512 && b.f.block == 256 || b.t == avx2 && b.f.scattered)
+	return b.vec && b.t != neon && b.f.scattered
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
-// The numbers are measured.
+// The numbers are measured. Words that are read in their order are fetched well by the processor, which a request for
+// what is far ahead only disturbs.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
 	case !b.vec && b.f.scattered:
 		return 4096, 8192
 	case !b.vec:
 		return 2048, 8192
-	case b.turns() && b.f.scattered:
-		return 2560, 4608
 	case b.turns():
-		return 1536, 3584
-	case b.t == avx512 && 16*b.f.bytes > 512:
-		return 1024, 2048
+		return 2560, 4608
+	case b.t == neon:
+		return 1024, 0
+	case b.t == avx2 && b.f.block == 256:
+		return 512, 0
 	}
-	return 1024, 0
+	return 256, 0
 }
 
 // word is word i of the block.
@@ -118,6 +119,19 @@ func (b *panelBody) word(i int) val {
 	v := b.add("word", temp, 16*b.f.odd+64*i)
 	b.words[i] = v
 	return v
+}
+
+// inOrder gives n words from first on. If there are registers for them they are read now, before what lies behind them,
+// so that lines are asked for in their order.
+func (b *panelBody) inOrder(first, n int) func(i int) val {
+	if !b.vec || b.t != avx512 {
+		return func(i int) val { return b.word(first + i) }
+	}
+	words := make([]val, n)
+	for i := range words {
+		words[i] = b.word(first + i)
+	}
+	return func(i int) val { return words[i] }
 }
 
 // parts is how often a body runs for all 16 rows.
