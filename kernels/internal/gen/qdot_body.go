@@ -37,6 +37,11 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	if f.top == 255 && (!vec || t == avx512) {
 		b.bias = 128
 	}
+	if b.rotates() {
+		for i := range 4 {
+			b.named(resultName(i))
+		}
+	}
 	for step := range f.steps {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
 		b.begun, b.words = map[int]bool{}, map[int]val{}
@@ -48,6 +53,14 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	}
 	return b
 }
+
+// rotates tells whether the results of four panels stay in registers, of which the first is that of the current panel.
+// Each panel's turn ends by moving all of them one on, which costs less than stores: with one that waits for its line,
+// such as those of the results after a call, the processor takes but some dozen more.
+func (b *panelBody) rotates() bool { return b.vec && b.t == avx512 }
+
+// resultName is the name of the results of the panel that has its turn after i others.
+func resultName(i int) string { return fmt.Sprintf("y%d", i) }
 
 // fetch spreads the fetching ahead of a step's share of a block over the instructions of the step, those from number
 // from on: of many lines at once the processor forgets some.
@@ -340,7 +353,7 @@ func (b *panelBody) finish(scale int, s, m val) {
 		}
 		return
 	}
-	y, record := b.named("y"), scale*b.f.each/32*recordBytes
+	y, record := b.named(resultName(0)), scale*b.f.each/32*recordBytes
 	s = b.times(s, b.add("broadcast", temp, record+recordScale))
 	b.do("addInto", 0, y, b.times(b.toFloat(b.total(scale)), s))
 	if m != none {
