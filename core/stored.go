@@ -241,6 +241,10 @@ func (p *blockProduct) halves(a []float32) {
 		kind = gemm.BF16
 	}
 	m, n, k := p.m, p.n, p.k
+	if m >= widenRows && k > 0 {
+		p.widened(a)
+		return
+	}
 	batches := len(p.y) / (m * n)
 	packed := words(p.w.bytes())
 	work := tileWork
@@ -258,6 +262,46 @@ func (p *blockProduct) halves(a []float32) {
 				p.c.Pause()
 				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
 					min(cols, n-j), k, k, n, false)
+			}
+		}
+	})
+}
+
+// widenRows is from how many rows on it pays to make a block of 16-bit weights f32 once for all of them.
+const widenRows = 128
+
+// A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass.
+const (
+	widenCols  = 256
+	widenDepth = 256
+)
+
+// widened is halves for many rows: a block of w is made f32 and multiplied by all of them.
+func (p *blockProduct) widened(a []float32) {
+	m, n, k := p.m, p.n, p.k
+	packed := p.w.bytes()
+	deep := ceilDiv(k, ceilDiv(k, widenDepth)) // blocks of equal depth: a shallow one is slow
+	cols := widenCols
+	for cols > 4*gemm.Width && n < 8*cols { // some chunks for each worker
+		cols /= 2
+	}
+	across := ceilDiv(n, cols)
+	p.c.Split(len(p.y)/(m*n)*across, 1, func(lo, hi int) {
+		block := takePanel(cols * deep)
+		defer decoded.Put(block)
+		for i := lo; i < hi; i++ {
+			batch, j := i/across, i%across*cols
+			w, b := min(cols, n-j), packed[p.f.Size(p.rowAt(batch*n+j)/k*k):]
+			for at := 0; at < k; at += deep {
+				d := min(deep, k-at)
+				for q := 0; q < w; q += gemm.Width {
+					from := p.f.Size(q*k + at*gemm.Width)
+					decodeInto(p.f, (*block)[q*d:(q+gemm.Width)*d], b[from:from+p.f.Size(gemm.Width*d)])
+				}
+				for r := 0; r < m; r += tileRows {
+					p.c.Pause()
+					gemm.Packed(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k+at:], *block, min(tileRows, m-r), w, d, k, n, at > 0)
+				}
 			}
 		}
 	})
