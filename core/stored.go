@@ -34,6 +34,7 @@ func (c *Ctx) contractStored(out, x, w *Tensor, con axis.Contraction) {
 	}
 	p.y = elementsOf[float32](dst)
 	p.q = f.Integers
+	p.packed = w.bytes()
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
 	switch {
 	case p.q != nil && p.k > 0:
@@ -60,6 +61,7 @@ type blockProduct struct {
 	w       *Tensor
 	m, n, k int
 	rowAt   func(i int) int // of row i of all rows of w, the first element
+	packed  []byte          // the bytes of w, asked for once: that costs a tenth of reading a few panels
 	direct  bool            // w lies in panels, of which none has rows of two batches
 }
 
@@ -203,7 +205,7 @@ const tileRows = 96
 
 // panels is the panels of w as they lie, from that with row j of a batch's weights on.
 func (p *blockProduct) panels(batch, j int) []byte {
-	return p.w.bytes()[(p.rowAt(batch*p.n)/p.k+j)/qdot.Rows*p.q.PanelSize(p.k):]
+	return p.packed[(p.rowAt(batch*p.n)/p.k+j)/qdot.Rows*p.q.PanelSize(p.k):]
 }
 
 // aligned tells whether the rows of every batch begin with a panel and follow one another.
@@ -246,7 +248,7 @@ func (p *blockProduct) halves(a []float32) {
 		return
 	}
 	batches := len(p.y) / (m * n)
-	packed := words(p.w.bytes())
+	packed := words(p.packed)
 	work := tileWork
 	if m <= fewRows {
 		work = halfWork
@@ -279,7 +281,6 @@ const (
 // widened is halves for many rows: a block of w is made f32 and multiplied by all of them.
 func (p *blockProduct) widened(a []float32) {
 	m, n, k := p.m, p.n, p.k
-	packed := p.w.bytes()
 	deep := ceilDiv(k, ceilDiv(k, widenDepth)) // blocks of equal depth: a shallow one is slow
 	cols := widenCols
 	for cols > 4*gemm.Width && n < 8*cols { // some chunks for each worker
@@ -291,7 +292,7 @@ func (p *blockProduct) widened(a []float32) {
 		defer decoded.Put(block)
 		for i := lo; i < hi; i++ {
 			batch, j := i/across, i%across*cols
-			w, b := min(cols, n-j), packed[p.f.Size(p.rowAt(batch*n+j)/k*k):]
+			w, b := min(cols, n-j), p.packed[p.f.Size(p.rowAt(batch*n+j)/k*k):]
 			for at := 0; at < k; at += deep {
 				d := min(deep, k-at)
 				for q := 0; q < w; q += gemm.Width {
