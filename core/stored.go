@@ -301,7 +301,8 @@ func (p *blockProduct) widened(a []float32) {
 				}
 				for r := 0; r < m; r += tileRows {
 					p.c.Pause()
-					gemm.Packed(p.y[batch*m*n+r*n+j:], a[(batch*m+r)*k+at:], *block, min(tileRows, m-r), w, d, k, n, at > 0)
+					y, rows := p.y[batch*m*n+r*n+j:], min(tileRows, m-r)
+					gemm.Packed(y, a[(batch*m+r)*k+at:], *block, rows, w, d, k, n, at > 0)
 				}
 			}
 		}
