@@ -125,8 +125,16 @@ func TestPackedHalf(t *testing.T) {
 				sameBits(t, "select", packed.IndexSelect(i, "out"), w.IndexSelect(i, "out"))
 			}
 		}
-		w := m.Tensor(dt, "expert=3 out=32 in=20")
-		x := m.Tensor(dtype.F32, "row=3 expert=3 in=20")
+		for _, out := range []int{5, 300, 2100} { // many rows, which share a block made f32
+			w := m.Tensor(dt, "out=%d in=300", out)
+			x := m.Tensor(dtype.F32, "row=%d in=300", widenRows+1)
+			sameBits(t, "many rows", x.Dot(m.Env.Pack(w, 300), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		}
+		w := m.Tensor(dt, "expert=2 out=32 in=600")
+		x := m.Tensor(dtype.F32, "row=%d expert=2 in=600", widenRows)
+		sameBits(t, "many rows of experts", x.Dot(m.Env.Pack(w, 600), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		w = m.Tensor(dt, "expert=3 out=32 in=20")
+		x = m.Tensor(dtype.F32, "row=3 expert=3 in=20")
 		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20), "in"), x.Dot(w.Cast(dtype.F32), "in"))
 		w = m.Tensor(dt, "expert=3 out=7 in=20")
 		packed := m.Env.Pack(w, 20)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/core/par"
 	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/qdot"
@@ -37,10 +38,10 @@ func (c *Ctx) queueStored(out, x, w *Tensor, con axis.Contraction) {
 	if out.dtype != dtype.F32 {
 		p.dst = c.Scratch(dtype.F32, out.axes, out.sizes)
 	}
-	p.y = elementsOf[float32](p.dst)
+	p.y, p.bytes = elementsOf[float32](p.dst), w.bytes()
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
 	if f.Integers != nil && p.k > 0 {
-		p.q, p.bytes, p.panel = f.Integers, w.bytes(), f.Integers.PanelSize(p.k)
+		p.q, p.panel = f.Integers, f.Integers.PanelSize(p.k)
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 	} else {
 		p.a = elementsOf[float32](c.Dense(x, order, dtype.F32))
@@ -90,7 +91,7 @@ type blockProduct struct {
 	w        *Tensor
 	m, n, k  int
 	rows     rowPlaces // of w
-	bytes    []byte    // of w
+	bytes    []byte    // of w, asked for once: that costs a tenth of reading a few panels
 	panel    int       // bytes of one of w; with q
 	direct   bool      // w lies in panels, of which none has rows of two batches
 	first    int       // unit, of those of several products; see vecs
@@ -171,7 +172,10 @@ func (c *Ctx) vecs(list []blockProduct) {
 		p.first = total
 		total += len(p.y) / (p.m * p.n) * units
 	}
-	half := total / 2
+	half := total
+	if par.Most(&c.c.env.Control, total) > 1 {
+		half /= 2
+	}
 	c.Split(total, max(1, vecWork/(streams*qdot.Rows*list[0].k)), func(lo, hi int) {
 		someVecs(list, lo, min(hi, half))
 		if hi > half { // a worker that takes what is last reads on, too, and not back
@@ -298,8 +302,12 @@ func (p *blockProduct) halves() {
 		kind = gemm.BF16
 	}
 	m, n, k := p.m, p.n, p.k
+	if m >= widenRows && k > 0 {
+		p.widened()
+		return
+	}
 	batches := len(p.y) / (m * n)
-	packed := words(p.w.bytes())
+	packed := words(p.bytes)
 	work := tileWork
 	if m <= fewRows {
 		work = halfWork
@@ -315,6 +323,46 @@ func (p *blockProduct) halves() {
 				p.c.Pause()
 				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
 					min(cols, n-j), k, k, n, false)
+			}
+		}
+	})
+}
+
+// widenRows is from how many rows on it pays to make a block of 16-bit weights f32 once for all of them.
+const widenRows = 128
+
+// A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass.
+const (
+	widenCols  = 256
+	widenDepth = 256
+)
+
+// widened is halves for many rows: a block of w is made f32 and multiplied by all of them.
+func (p *blockProduct) widened() {
+	m, n, k := p.m, p.n, p.k
+	deep := ceilDiv(k, ceilDiv(k, widenDepth)) // blocks of equal depth: a shallow one is slow
+	cols := widenCols
+	for cols > 4*gemm.Width && n < 8*cols { // some chunks for each worker
+		cols /= 2
+	}
+	across := ceilDiv(n, cols)
+	p.c.Split(len(p.y)/(m*n)*across, 1, func(lo, hi int) {
+		block := takePanel(cols * deep)
+		defer decoded.Put(block)
+		for i := lo; i < hi; i++ {
+			batch, j := i/across, i%across*cols
+			w, b := min(cols, n-j), p.bytes[p.f.Size(p.rows.at(batch*n+j)/k*k):]
+			for at := 0; at < k; at += deep {
+				d := min(deep, k-at)
+				for q := 0; q < w; q += gemm.Width {
+					from := p.f.Size(q*k + at*gemm.Width)
+					decodeInto(p.f, (*block)[q*d:(q+gemm.Width)*d], b[from:from+p.f.Size(gemm.Width*d)])
+				}
+				for r := 0; r < m; r += tileRows {
+					p.c.Pause()
+					y, rows := p.y[batch*m*n+r*n+j:], min(tileRows, m-r)
+					gemm.Packed(y, p.a[(batch*m+r)*k+at:], *block, rows, w, d, k, n, at > 0)
+				}
 			}
 		}
 	})

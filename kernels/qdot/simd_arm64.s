@@ -1895,147 +1895,147 @@ part0:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
-	FMOVQ 768(R9), F2
-	FMOVQ 256(R9), F3
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	FMOVQ 256(R9), F2
+	FMOVQ 768(R9), F3
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
 	FMOVQ 0(R3), F6
 	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 60(R3), F3
-	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
-	FMOVQ 832(R9), F5
-	FMOVQ 320(R9), F7
-	WORD $0x4f2454e7 // SHL V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ca8 // AND V8, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa6e124 // SDOT V4, V9, V6[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa3e122 // SDOT V2, V9, V3[1]
-	FMOVQ 896(R9), F9
-	FMOVQ 384(R9), F5
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4f83e902 // SDOT V2, V8, V3[2]
-	FMOVQ 960(R9), F8
-	FMOVQ 448(R9), F9
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4fa6e8e4 // SDOT V4, V7, V6[3]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
-	FMOVQ 1024(R9), F3
-	FMOVQ 512(R9), F6
-	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 16(R3), F8
-	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	FMOVQ 76(R3), F3
-	WORD $0x4f83e122 // SDOT V2, V9, V3[0]
-	FMOVQ 1088(R9), F9
-	FMOVQ 576(R9), F6
-	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4fa8e0a4 // SDOT V4, V5, V8[1]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa3e0a2 // SDOT V2, V5, V3[1]
-	FMOVQ 1152(R9), F5
-	FMOVQ 640(R9), F9
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d27 // AND V7, V9, V28 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4f88e8e4 // SDOT V4, V7, V8[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d27 // AND V7, V9, V26 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
-	FMOVQ 1216(R9), F7
-	FMOVQ 704(R9), F5
-	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 60(R3), F2
+	WORD $0x4f82e0a3 // SDOT V3, V5, V2[0]
+	FMOVQ 320(R9), F5
+	FMOVQ 832(R9), F7
 	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa8e8c4 // SDOT V4, V6, V8[3]
+	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa6e124 // SDOT V4, V9, V6[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
 	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1ca8 // AND V8, V5, V26 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	WORD $0x4fa2e123 // SDOT V3, V9, V2[1]
+	FMOVQ 384(R9), F9
+	FMOVQ 896(R9), F7
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1ce5 // AND V5, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1d28 // AND V8, V9, V26 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4fa3e902 // SDOT V2, V8, V3[3]
-	FMOVQ 64(R9), F3
-	FMOVQ 128(R9), F8
-	WORD $0x4e381c67 // AND V7, V3, V24 of 4-byte lanes
-	WORD $0x4e381d05 // AND V5, V8, V24 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
+	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
+	FMOVQ 448(R9), F8
+	FMOVQ 960(R9), F7
+	WORD $0x4f245508 // SHL V8, V8, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1d05 // AND V5, V8, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1d06 // AND V6, V8, V26 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
+	FMOVQ 512(R9), F2
+	FMOVQ 1024(R9), F6
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	FMOVQ 16(R3), F7
+	WORD $0x4f87e104 // SDOT V4, V8, V7[0]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	FMOVQ 76(R3), F6
+	WORD $0x4f86e103 // SDOT V3, V8, V6[0]
+	FMOVQ 576(R9), F8
+	FMOVQ 1088(R9), F2
+	WORD $0x4f245508 // SHL V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa7e124 // SDOT V4, V9, V7[1]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
+	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
+	WORD $0x4fa6e123 // SDOT V3, V9, V6[1]
+	FMOVQ 640(R9), F9
+	FMOVQ 1152(R9), F2
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1c48 // AND V8, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	WORD $0x4f87e8a4 // SDOT V4, V5, V7[2]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4f86e8a3 // SDOT V3, V5, V6[2]
+	FMOVQ 704(R9), F5
+	FMOVQ 1216(R9), F2
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1c49 // AND V9, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	WORD $0x4fa7e904 // SDOT V4, V8, V7[3]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1ca7 // AND V7, V5, V26 of 4-byte lanes
+	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
+	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
+	FMOVQ 64(R9), F6
+	FMOVQ 128(R9), F7
+	WORD $0x4e381cc2 // AND V2, V6, V24 of 4-byte lanes
+	WORD $0x4e381ce5 // AND V5, V7, V24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 32(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVS 36(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
-	FMOVS 92(R3), F8
+	FMOVS 32(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 96(R3), F8
+	FMOVS 36(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	FMOVS 92(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4f3f0463 // SSHR V3, V3, $1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 96(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2060,156 +2060,156 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F8
-	WORD $0x0e612900 // XTN V0, V8, V0 of 4-byte lanes
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128e0 // XTN V0, V7, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
-	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
-	FMOVQ 1280(R9), F2
-	FMOVQ 256(R9), F1
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 256(R9), F3
+	FMOVQ 1280(R9), F1
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1c26 // AND V6, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	VEOR V6.B16, V6.B16, V6.B16
 	FMOVQ 120(R3), F5
-	WORD $0x4f85e0c3 // SDOT V3, V6, V5[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 180(R3), F1
-	WORD $0x4f81e0c2 // SDOT V2, V6, V1[0]
-	FMOVQ 1344(R9), F6
-	FMOVQ 320(R9), F4
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4fa5e123 // SDOT V3, V9, V5[1]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4fa1e122 // SDOT V2, V9, V1[1]
-	FMOVQ 1408(R9), F9
-	FMOVQ 384(R9), F6
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4f85e8e3 // SDOT V3, V7, V5[2]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4f81e8e2 // SDOT V2, V7, V1[2]
-	FMOVQ 1472(R9), F7
-	FMOVQ 448(R9), F9
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4fa5e883 // SDOT V3, V4, V5[3]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4fa1e8a2 // SDOT V2, V5, V1[3]
-	FMOVQ 1536(R9), F1
-	FMOVQ 512(R9), F5
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	FMOVQ 136(R3), F7
-	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
+	WORD $0x4f85e106 // SDOT V6, V8, V5[0]
 	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
 	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	FMOVQ 196(R3), F1
-	WORD $0x4f81e122 // SDOT V2, V9, V1[0]
-	FMOVQ 1600(R9), F9
-	FMOVQ 576(R9), F5
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4fa7e0c3 // SDOT V3, V6, V7[1]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
-	FMOVQ 1664(R9), F6
-	FMOVQ 640(R9), F9
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d24 // AND V4, V9, V28 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4f87e883 // SDOT V3, V4, V7[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4f81e882 // SDOT V2, V4, V1[2]
-	FMOVQ 1728(R9), F4
-	FMOVQ 704(R9), F6
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa7e8a3 // SDOT V3, V5, V7[3]
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ 180(R3), F3
+	WORD $0x4f83e101 // SDOT V1, V8, V3[0]
+	FMOVQ 320(R9), F8
+	FMOVQ 1344(R9), F4
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
+	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
+	WORD $0x4fa5e126 // SDOT V6, V9, V5[1]
 	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
 	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1cc7 // AND V7, V6, V26 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4fa1e8e2 // SDOT V2, V7, V1[3]
-	FMOVQ 64(R9), F1
-	FMOVQ 128(R9), F7
-	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6f3004e6 // USHR V6, V7, $16 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
-	FMOVS 152(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
+	FMOVQ 384(R9), F9
+	FMOVQ 1408(R9), F4
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c88 // AND V8, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
+	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
+	WORD $0x4f85e846 // SDOT V6, V2, V5[2]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1d22 // AND V2, V9, V26 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4f83e841 // SDOT V1, V2, V3[2]
+	FMOVQ 448(R9), F2
+	FMOVQ 1472(R9), F4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	WORD $0x4fa5e906 // SDOT V6, V8, V5[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4fa3e8a1 // SDOT V1, V5, V3[3]
+	FMOVQ 512(R9), F3
+	FMOVQ 1536(R9), F5
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	FMOVQ 136(R3), F4
+	WORD $0x4f84e046 // SDOT V6, V2, V4[0]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1c62 // AND V2, V3, V26 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	FMOVQ 196(R3), F5
+	WORD $0x4f85e041 // SDOT V1, V2, V5[0]
+	FMOVQ 576(R9), F2
+	FMOVQ 1600(R9), F3
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4fa4e126 // SDOT V6, V9, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa5e121 // SDOT V1, V9, V5[1]
+	FMOVQ 640(R9), F9
+	FMOVQ 1664(R9), F3
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	WORD $0x4f84e906 // SDOT V6, V8, V4[2]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1d28 // AND V8, V9, V26 of 4-byte lanes
+	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
+	WORD $0x4f85e901 // SDOT V1, V8, V5[2]
+	FMOVQ 704(R9), F8
+	FMOVQ 1728(R9), F3
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d02 // AND V2, V8, V28 of 4-byte lanes
+	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
+	WORD $0x4fa4e846 // SDOT V6, V2, V4[3]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1d04 // AND V4, V8, V26 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa5e881 // SDOT V1, V4, V5[3]
+	FMOVQ 64(R9), F5
+	FMOVQ 128(R9), F4
+	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6f300488 // USHR V8, V4, $16 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 156(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e27dd08 // FMUL V8, V8, V7 of 4-byte lanes
+	FMOVS 152(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 156(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd02 // FMUL V2, V8, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	FMOVS 212(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
+	WORD $0x4f3f0421 // SSHR V1, V1, $1 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	FMOVS 212(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 216(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 216(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2234,160 +2234,160 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128e8 // XTN V8, V7, V0 of 4-byte lanes
-	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	FMOVQ 0(R9), F4
+	WORD $0x0e612887 // XTN V7, V4, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 1792(R9), F2
-	FMOVQ 256(R9), F0
-	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 240(R3), F6
-	WORD $0x4f86e0a1 // SDOT V1, V5, V6[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 300(R3), F0
-	WORD $0x4f80e0a2 // SDOT V2, V5, V0[0]
-	FMOVQ 1856(R9), F5
-	FMOVQ 320(R9), F3
-	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	WORD $0x4fa6e121 // SDOT V1, V9, V6[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa0e122 // SDOT V2, V9, V0[1]
-	FMOVQ 1920(R9), F9
-	FMOVQ 384(R9), F5
-	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f86e881 // SDOT V1, V4, V6[2]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	WORD $0x4f80e882 // SDOT V2, V4, V0[2]
-	FMOVQ 1984(R9), F4
-	FMOVQ 448(R9), F9
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4fa6e861 // SDOT V1, V3, V6[3]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4fa0e8c2 // SDOT V2, V6, V0[3]
-	FMOVQ 2048(R9), F0
-	FMOVQ 512(R9), F6
-	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1cc9 // AND V9, V6, V28 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	FMOVQ 256(R3), F4
-	WORD $0x4f84e121 // SDOT V1, V9, V4[0]
+	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
+	WORD $0x0e612884 // XTN V4, V4, V0 of 4-byte lanes
+	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3d1c84 // EOR V4, V4, V29 of 4-byte lanes
+	FMOVQ 256(R9), F1
+	FMOVQ 1792(R9), F0
+	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 240(R3), F8
+	WORD $0x4f88e045 // SDOT V5, V2, V8[0]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1cc9 // AND V9, V6, V26 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	FMOVQ 316(R3), F0
-	WORD $0x4f80e122 // SDOT V2, V9, V0[0]
-	FMOVQ 2112(R9), F9
-	FMOVQ 576(R9), F6
-	WORD $0x4e3b1d23 // AND V3, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4fa4e0a1 // SDOT V1, V5, V4[1]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa0e0a2 // SDOT V2, V5, V0[1]
-	FMOVQ 2176(R9), F5
-	FMOVQ 640(R9), F9
-	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	WORD $0x4f84e861 // SDOT V1, V3, V4[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d23 // AND V3, V9, V26 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
-	FMOVQ 2240(R9), F3
-	FMOVQ 704(R9), F5
-	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4fa4e8c1 // SDOT V1, V6, V4[3]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4fa0e882 // SDOT V2, V4, V0[3]
-	FMOVQ 64(R9), F0
-	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 128(R9), F4
-	FMOVQ 192(R9), F3
-	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
-	WORD $0x4e361c66 // AND V6, V3, V22 of 4-byte lanes
-	WORD $0x4e371ca9 // AND V9, V5, V23 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ 300(R3), F1
+	WORD $0x4f81e040 // SDOT V0, V2, V1[0]
+	FMOVQ 320(R9), F2
+	FMOVQ 1856(R9), F6
+	WORD $0x4e3b1cc3 // AND V3, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa8e125 // SDOT V5, V9, V8[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
 	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
-	WORD $0x4e371cca // AND V10, V6, V23 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x4fa1e120 // SDOT V0, V9, V1[1]
+	FMOVQ 384(R9), F9
+	FMOVQ 1920(R9), F6
+	WORD $0x4e3b1cc2 // AND V2, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4f88e865 // SDOT V5, V3, V8[2]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1d23 // AND V3, V9, V26 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	WORD $0x4f81e860 // SDOT V0, V3, V1[2]
+	FMOVQ 448(R9), F3
+	FMOVQ 1984(R9), F6
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
+	WORD $0x4fa8e845 // SDOT V5, V2, V8[3]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fa1e900 // SDOT V0, V8, V1[3]
+	FMOVQ 512(R9), F1
+	FMOVQ 2048(R9), F8
+	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	FMOVQ 256(R3), F6
+	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	FMOVQ 316(R3), F8
+	WORD $0x4f88e060 // SDOT V0, V3, V8[0]
+	FMOVQ 576(R9), F3
+	FMOVQ 2112(R9), F1
+	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
+	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
+	WORD $0x4fa6e125 // SDOT V5, V9, V6[1]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	WORD $0x4fa8e120 // SDOT V0, V9, V8[1]
+	FMOVQ 640(R9), F9
+	FMOVQ 2176(R9), F1
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4f86e845 // SDOT V5, V2, V6[2]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1d22 // AND V2, V9, V26 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4f88e840 // SDOT V0, V2, V8[2]
+	FMOVQ 704(R9), F2
+	FMOVQ 2240(R9), F1
+	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4fa6e865 // SDOT V5, V3, V6[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
+	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
+	WORD $0x4fa8e8c0 // SDOT V0, V6, V8[3]
+	FMOVQ 64(R9), F8
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 128(R9), F6
+	FMOVQ 192(R9), F1
+	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
+	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
+	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x6f3e04c3 // USHR V3, V6, $2 of 4-byte lanes
+	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
+	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
+	WORD $0x4e371c6a // AND V10, V3, V23 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e28dd29 // FMUL V9, V9, V8 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 272(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 276(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
-	WORD $0x6f380465 // USHR V5, V3, $8 of 4-byte lanes
-	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
-	WORD $0x4e371c0a // AND V10, V0, V23 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
-	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
-	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
-	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
-	WORD $0x4e371c85 // AND V5, V4, V23 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x6e24dd4a // FMUL V10, V10, V4 of 4-byte lanes
+	FMOVS 272(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 276(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
+	WORD $0x6f380422 // USHR V2, V1, $8 of 4-byte lanes
+	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
+	WORD $0x4e371d0a // AND V10, V8, V23 of 4-byte lanes
+	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
+	WORD $0x6f3604c6 // USHR V6, V6, $10 of 4-byte lanes
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371cc2 // AND V2, V6, V23 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e27dd47 // FMUL V7, V10, V7 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 336(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	FMOVS 332(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x4f3f0400 // SSHR V0, V0, $1 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 336(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2412,168 +2412,168 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F5
-	WORD $0x0e6128a7 // XTN V7, V5, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
-	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
-	FMOVQ 2304(R9), F2
-	FMOVQ 256(R9), F8
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1c4a // AND V10, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
-	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
-	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 360(R3), F4
-	WORD $0x4f84e06a // SDOT V10, V3, V4[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1d03 // AND V3, V8, V26 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 420(R3), F8
-	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
-	FMOVQ 2368(R9), F3
-	FMOVQ 320(R9), F0
+	FMOVQ 0(R9), F2
+	WORD $0x0e612844 // XTN V4, V2, V0 of 4-byte lanes
+	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	FMOVQ 256(R9), F0
+	FMOVQ 2304(R9), F7
 	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c09 // AND V9, V0, V28 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	WORD $0x4fa4e12a // SDOT V10, V9, V4[1]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c09 // AND V9, V0, V26 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4fa8e122 // SDOT V2, V9, V8[1]
-	FMOVQ 2432(R9), F9
-	FMOVQ 384(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	WORD $0x4f84e82a // SDOT V10, V1, V4[2]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
-	WORD $0x4f88e822 // SDOT V2, V1, V8[2]
-	FMOVQ 2496(R9), F1
-	FMOVQ 448(R9), F9
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x4fa4e80a // SDOT V10, V0, V4[3]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
-	FMOVQ 2560(R9), F8
-	FMOVQ 512(R9), F4
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	FMOVQ 376(R3), F1
-	WORD $0x4f81e12a // SDOT V10, V9, V1[0]
+	WORD $0x4e3b1cea // AND V10, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	WORD $0x4eaa1c21 // ORR V1, V1, V10 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 360(R3), F6
+	WORD $0x4f86e02a // SDOT V10, V1, V6[0]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1c01 // AND V1, V0, V26 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 420(R3), F0
+	WORD $0x4f80e027 // SDOT V7, V1, V0[0]
+	FMOVQ 320(R9), F1
+	FMOVQ 2368(R9), F8
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa6e12a // SDOT V10, V9, V6[1]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
 	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c89 // AND V9, V4, V26 of 4-byte lanes
+	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 436(R3), F8
-	WORD $0x4f88e122 // SDOT V2, V9, V8[0]
-	FMOVQ 2624(R9), F9
-	FMOVQ 576(R9), F4
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x4fa1e06a // SDOT V10, V3, V1[1]
-	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e391d29 // AND V9, V9, V25 of 4-byte lanes
-	WORD $0x4e3a1c83 // AND V3, V4, V26 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
-	FMOVQ 2688(R9), F3
-	FMOVQ 640(R9), F9
+	WORD $0x4fa0e127 // SDOT V7, V9, V0[1]
+	FMOVQ 384(R9), F9
+	FMOVQ 2432(R9), F8
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x4f81e80a // SDOT V10, V0, V1[2]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1d20 // AND V0, V9, V26 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x4f88e802 // SDOT V2, V0, V8[2]
-	FMOVQ 2752(R9), F0
-	FMOVQ 704(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	WORD $0x4fa1e88a // SDOT V10, V4, V1[3]
+	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4f86e8aa // SDOT V10, V5, V6[2]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	WORD $0x4f80e8a7 // SDOT V7, V5, V0[2]
+	FMOVQ 448(R9), F5
+	FMOVQ 2496(R9), F8
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
+	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
+	WORD $0x4fa6e82a // SDOT V10, V1, V6[3]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4fa0e8c7 // SDOT V7, V6, V0[3]
+	FMOVQ 512(R9), F0
+	FMOVQ 2560(R9), F6
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	FMOVQ 376(R3), F8
+	WORD $0x4f88e0aa // SDOT V10, V5, V8[0]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	FMOVQ 436(R3), F6
+	WORD $0x4f86e0a7 // SDOT V7, V5, V6[0]
+	FMOVQ 576(R9), F5
+	FMOVQ 2624(R9), F0
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c01 // AND V1, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
+	WORD $0x4fa8e12a // SDOT V10, V9, V8[1]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	WORD $0x4fa6e127 // SDOT V7, V9, V6[1]
+	FMOVQ 640(R9), F9
+	FMOVQ 2688(R9), F0
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1d21 // AND V1, V9, V28 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4f88e82a // SDOT V10, V1, V8[2]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4e3a1d21 // AND V1, V9, V26 of 4-byte lanes
 	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
-	FMOVQ 64(R9), F8
-	FMOVQ 128(R9), F1
+	WORD $0x4f86e827 // SDOT V7, V1, V6[2]
+	FMOVQ 704(R9), F1
+	FMOVQ 2752(R9), F0
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4fa8e8aa // SDOT V10, V5, V8[3]
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x4e3a1c28 // AND V8, V1, V26 of 4-byte lanes
+	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
+	WORD $0x4fa6e907 // SDOT V7, V8, V6[3]
+	FMOVQ 64(R9), F6
+	FMOVQ 128(R9), F8
 	FMOVQ 192(R9), F0
-	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
-	WORD $0x6f300404 // USHR V4, V0, $16 of 4-byte lanes
-	WORD $0x4e361c84 // AND V4, V4, V22 of 4-byte lanes
-	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	WORD $0x6f2e0424 // USHR V4, V1, $18 of 4-byte lanes
-	WORD $0x6f2c0403 // USHR V3, V0, $20 of 4-byte lanes
-	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
-	WORD $0x4e371c86 // AND V6, V4, V23 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x6f2e04c1 // USHR V1, V6, $18 of 4-byte lanes
+	WORD $0x6f300405 // USHR V5, V0, $16 of 4-byte lanes
+	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
+	WORD $0x4e371c29 // AND V9, V1, V23 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x6f2e0505 // USHR V5, V8, $18 of 4-byte lanes
+	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371ca3 // AND V3, V5, V23 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e25dcc6 // FMUL V6, V6, V5 of 4-byte lanes
-	FMOVS 392(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd23 // FMUL V3, V9, V3 of 4-byte lanes
+	WORD $0x6e24dd29 // FMUL V9, V9, V4 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
+	FMOVS 392(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e23dd43 // FMUL V3, V10, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 396(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 396(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6f2604c6 // USHR V6, V6, $26 of 4-byte lanes
+	WORD $0x6f280401 // USHR V1, V0, $24 of 4-byte lanes
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371cc3 // AND V3, V6, V23 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
-	WORD $0x4e361c63 // AND V3, V3, V22 of 4-byte lanes
-	WORD $0x4e371d06 // AND V6, V8, V23 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x6f260421 // USHR V1, V1, $26 of 4-byte lanes
 	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
 	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
-	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e371d01 // AND V1, V8, V23 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	FMOVS 452(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dce3 // FMUL V3, V7, V3 of 4-byte lanes
-	WORD $0x4f3f0442 // SSHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 456(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	FMOVS 452(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4f3f04e7 // SSHR V7, V7, $1 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 456(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -19532,144 +19532,144 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 768(R9), F2
-	FMOVQ 256(R9), F3
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	FMOVQ 256(R9), F2
+	FMOVQ 768(R9), F3
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 0(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 512(R3)
-	FMOVQ 832(R9), F5
-	FMOVQ 320(R9), F2
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	FMOVQ 320(R9), F5
+	FMOVQ 832(R9), F3
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 64(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 576(R3)
-	FMOVQ 896(R9), F4
-	FMOVQ 384(R9), F5
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 128(R3)
 	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ F3, 640(R3)
-	FMOVQ 960(R9), F3
-	FMOVQ 448(R9), F4
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 192(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 704(R3)
-	FMOVQ 1024(R9), F2
-	FMOVQ 512(R9), F3
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 256(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 768(R3)
-	FMOVQ 1088(R9), F5
-	FMOVQ 576(R9), F2
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 320(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 832(R3)
-	FMOVQ 1152(R9), F4
-	FMOVQ 640(R9), F5
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 384(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 896(R3)
-	FMOVQ 1216(R9), F3
-	FMOVQ 704(R9), F4
+	FMOVQ F4, 576(R3)
+	FMOVQ 384(R9), F4
+	FMOVQ 896(R9), F3
 	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 448(R3)
+	FMOVQ F2, 128(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 960(R3)
-	FMOVQ 64(R9), F2
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ F2, 640(R3)
+	FMOVQ 448(R9), F2
+	FMOVQ 960(R9), F3
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 192(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 704(R3)
+	FMOVQ 512(R9), F5
+	FMOVQ 1024(R9), F3
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 256(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 768(R3)
+	FMOVQ 576(R9), F4
+	FMOVQ 1088(R9), F3
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 320(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 832(R3)
+	FMOVQ 640(R9), F2
+	FMOVQ 1152(R9), F3
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 384(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 896(R3)
+	FMOVQ 704(R9), F5
+	FMOVQ 1216(R9), F3
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 448(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 960(R3)
+	FMOVQ 64(R9), F4
 	FMOVQ 128(R9), F3
-	WORD $0x4e3a1c44 // AND V4, V2, V26 of 4-byte lanes
-	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e3a1c85 // AND V5, V4, V26 of 4-byte lanes
+	WORD $0x4e3a1c62 // AND V2, V3, V26 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVQ F4, 0(R4)
-	FMOVQ F5, 0(R7)
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F5, 0(R4)
+	FMOVQ F2, 0(R7)
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
 	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
@@ -19682,148 +19682,148 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1280(R9), F3
-	FMOVQ 256(R9), F2
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1024(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1536(R3)
+	FMOVQ 256(R9), F3
+	FMOVQ 1280(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1024(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1536(R3)
+	FMOVQ 320(R9), F5
 	FMOVQ 1344(R9), F4
-	FMOVQ 320(R9), F3
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1088(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1600(R3)
-	FMOVQ 1408(R9), F5
-	FMOVQ 384(R9), F4
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1152(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1664(R3)
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 1472(R9), F2
-	FMOVQ 448(R9), F5
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1216(R3)
+	FMOVQ F2, 1088(R3)
 	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1728(R3)
-	FMOVQ 1536(R9), F3
-	FMOVQ 512(R9), F2
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1600(R3)
+	FMOVQ 384(R9), F2
+	FMOVQ 1408(R9), F4
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1280(R3)
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1152(R3)
 	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 1792(R3)
-	FMOVQ 1600(R9), F4
-	FMOVQ 576(R9), F3
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1664(R3)
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVQ 448(R9), F3
+	FMOVQ 1472(R9), F4
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1344(R3)
+	FMOVQ F5, 1216(R3)
 	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1856(R3)
-	FMOVQ 1664(R9), F5
-	FMOVQ 640(R9), F4
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1408(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1920(R3)
-	FMOVQ 1728(R9), F2
-	FMOVQ 704(R9), F5
+	FMOVQ F5, 1728(R3)
+	FMOVQ 512(R9), F5
+	FMOVQ 1536(R9), F4
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1280(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1792(R3)
+	FMOVQ 576(R9), F2
+	FMOVQ 1600(R9), F4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 1344(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1472(R3)
+	FMOVQ F3, 1856(R3)
+	FMOVQ 640(R9), F3
+	FMOVQ 1664(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1408(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 1920(R3)
+	FMOVQ 704(R9), F5
+	FMOVQ 1728(R9), F4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1472(R3)
 	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1984(R3)
-	FMOVQ 64(R9), F3
-	FMOVQ 128(R9), F2
-	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 1984(R3)
+	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F4
+	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x6f300483 // USHR V3, V4, $16 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F5, 128(R4)
-	FMOVQ F4, 128(R7)
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	FMOVQ F3, 128(R7)
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
 	FMOVQ F0, 192(R7)
 	PRFM 2432(R12), PLDL1KEEP
@@ -19834,148 +19834,148 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
+	FMOVQ 256(R9), F4
 	FMOVQ 1792(R9), F2
-	FMOVQ 256(R9), F3
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 2048(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 2560(R3)
-	FMOVQ 1856(R9), F5
-	FMOVQ 320(R9), F2
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2112(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	FMOVQ 1920(R9), F4
-	FMOVQ 384(R9), F5
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 320(R9), F5
+	FMOVQ 1856(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2688(R3)
-	FMOVQ 1984(R9), F3
-	FMOVQ 448(R9), F4
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	PRFM 2496(R12), PLDL1KEEP
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 2240(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 2752(R3)
-	FMOVQ 2048(R9), F2
-	FMOVQ 512(R9), F3
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2304(R3)
+	FMOVQ F3, 2112(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2624(R3)
+	FMOVQ 384(R9), F3
+	FMOVQ 1920(R9), F2
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2176(R3)
 	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2688(R3)
+	FMOVQ 448(R9), F4
+	FMOVQ 1984(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	PRFM 2496(R12), PLDL1KEEP
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2240(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2816(R3)
-	FMOVQ 2112(R9), F5
-	FMOVQ 576(R9), F2
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2368(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2880(R3)
-	FMOVQ 2176(R9), F4
-	FMOVQ 640(R9), F5
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2432(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ F5, 2752(R3)
+	FMOVQ 512(R9), F5
+	FMOVQ 2048(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	PRFM 2560(R12), PLDL1KEEP
-	FMOVQ F3, 2944(R3)
-	FMOVQ 2240(R9), F3
-	FMOVQ 704(R9), F4
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 2496(R3)
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2816(R3)
+	FMOVQ 576(R9), F3
+	FMOVQ 2112(R9), F2
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2368(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2880(R3)
+	FMOVQ 640(R9), F4
+	FMOVQ 2176(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2432(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3008(R3)
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F3
-	FMOVQ 192(R9), F4
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e381c86 // AND V6, V4, V24 of 4-byte lanes
-	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	PRFM 2560(R12), PLDL1KEEP
+	FMOVQ F5, 2944(R3)
+	FMOVQ 704(R9), F5
+	FMOVQ 2240(R9), F2
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2496(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 3008(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F2
+	FMOVQ 192(R9), F5
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e381ca6 // AND V6, V5, V24 of 4-byte lanes
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x6f3e0466 // USHR V6, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
+	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
 	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	FMOVQ F7, 256(R4)
 	FMOVQ F8, 256(R7)
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
-	WORD $0x6f380488 // USHR V8, V4, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
 	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
@@ -19990,158 +19990,158 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 2304(R9), F8
-	FMOVQ 256(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 3072(R3)
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 3584(R3)
-	FMOVQ 2368(R9), F3
-	FMOVQ 320(R9), F8
+	FMOVQ 256(R9), F8
+	FMOVQ 2304(R9), F7
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 3136(R3)
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3072(R3)
 	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 3648(R3)
-	FMOVQ 2432(R9), F4
-	FMOVQ 384(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 3200(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 3712(R3)
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3584(R3)
+	FMOVQ 320(R9), F2
+	FMOVQ 2368(R9), F7
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 3136(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 3648(R3)
+	FMOVQ 384(R9), F5
+	FMOVQ 2432(R9), F7
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3200(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3712(R3)
+	FMOVQ 448(R9), F8
 	FMOVQ 2496(R9), F7
-	FMOVQ 448(R9), F4
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3264(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3776(R3)
-	FMOVQ 2560(R9), F8
-	FMOVQ 512(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 3328(R3)
-	WORD $0x6f3f04e7 // USHR V7, V7, $1 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 3840(R3)
-	PRFM 2688(R12), PLDL1KEEP
-	FMOVQ 2624(R9), F3
-	FMOVQ 576(R9), F8
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 3392(R3)
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3264(R3)
 	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 3904(R3)
-	FMOVQ 2688(R9), F4
-	FMOVQ 640(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 3456(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4ebb84e7 // ADD V7, V7, V27 of 4-byte lanes
-	FMOVQ F7, 3968(R3)
-	FMOVQ 2752(R9), F7
-	FMOVQ 704(R9), F4
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3520(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c88 // AND V8, V4, V29 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3776(R3)
+	FMOVQ 512(R9), F2
+	FMOVQ 2560(R9), F7
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 3328(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 3840(R3)
+	PRFM 2688(R12), PLDL1KEEP
+	FMOVQ 576(R9), F5
+	FMOVQ 2624(R9), F7
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
+	FMOVQ F8, 3392(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 4032(R3)
-	FMOVQ 64(R9), F8
+	FMOVQ F8, 3904(R3)
+	FMOVQ 640(R9), F8
+	FMOVQ 2688(R9), F7
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3456(R3)
+	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 704(R9), F2
+	FMOVQ 2752(R9), F7
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 3520(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 4032(R3)
+	FMOVQ 64(R9), F5
 	FMOVQ 128(R9), F7
-	FMOVQ 192(R9), F4
-	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
-	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
-	WORD $0x6f2c0483 // USHR V3, V4, $20 of 4-byte lanes
+	FMOVQ 192(R9), F2
+	WORD $0x6f2e04a8 // USHR V8, V5, $18 of 4-byte lanes
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6f2e04e3 // USHR V3, V7, $18 of 4-byte lanes
+	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVQ F5, 384(R4)
+	FMOVQ F4, 384(R4)
 	FMOVQ F6, 384(R7)
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
+	WORD $0x6f2604a5 // USHR V5, V5, $26 of 4-byte lanes
+	WORD $0x6f280446 // USHR V6, V2, $24 of 4-byte lanes
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391d05 // AND V5, V8, V25 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
 	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
 	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)

@@ -14,7 +14,7 @@ func (w *panelWriter) vecARM64() {
 	w.prologueARM64()
 	w.pointsARM64()
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
-	y := w.values[w.named("y")].reg
+	y := w.values[w.named(resultName(0))].reg
 	w.place("loop")
 	w.steps(func(step int) {
 		w.p("MOVD R0, R9")

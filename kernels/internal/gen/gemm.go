@@ -147,8 +147,9 @@ func (x *tileRegs) notes() string {
 		x.rows*x.vectors, x.panels*16*x.elem+x.rows*x.elem)
 }
 
-// prefetchAhead is how far four distant streams are fetched ahead, in bytes.
-const prefetchAhead = 1536
+// prefetchAhead is how far four distant streams are fetched ahead, in bytes. More disturbs the processor, which fetches
+// ahead by itself.
+const prefetchAhead = 256
 
 func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, panels int) {
 	x := newTile(t, elem, rows, panels)

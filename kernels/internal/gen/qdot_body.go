@@ -37,6 +37,11 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	if f.top == 255 && (!vec || b.unsigned()) {
 		b.bias = 128
 	}
+	if b.rotates() {
+		for i := range 4 {
+			b.named(resultName(i))
+		}
+	}
 	for step := range f.steps {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
 		b.begun, b.words = map[int]bool{}, map[int]val{}
@@ -48,6 +53,14 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	}
 	return b
 }
+
+// rotates tells whether the results of four panels stay in registers, of which the first is that of the current panel.
+// Each panel's turn ends by moving all of them one on, which costs less than stores: with one that waits for its line,
+// such as those of the results after a call, the processor takes but some dozen more.
+func (b *panelBody) rotates() bool { return b.vec && b.t == avx512 }
+
+// resultName is the name of the results of the panel that has its turn after i others.
+func resultName(i int) string { return fmt.Sprintf("y%d", i) }
 
 // fetch spreads the fetching ahead of a step's share of a block over the instructions of the step, those from number
 // from on: of many lines at once the processor forgets some.
@@ -84,28 +97,29 @@ func (b *panelBody) fetched() (n int) {
 }
 
 // turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
-// all four, which advance together although the bodies are long: the processor's own fetching relies on lines of a
-// panel being asked for in their order, and not too many of one panel at once.
+// all four, which advance together although the words are not read in their order: the processor's own fetching, which
+// then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && (b.t == avx512 && b.f.block == 256 || b.t != neon && b.f.scattered)
+	return b.vec && b.t != neon && b.f.scattered
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
-// The numbers are measured.
+// The numbers are measured. Words that are read in their order are fetched well by the processor, which a request for
+// what is far ahead only disturbs.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
 	case !b.vec && b.f.scattered:
 		return 4096, 8192
 	case !b.vec:
 		return 2048, 8192
-	case b.turns() && b.f.scattered:
-		return 2560, 4608
 	case b.turns():
-		return 1536, 3584
-	case b.t == avx512 && 16*b.f.bytes > 512:
-		return 1024, 2048
+		return 2560, 4608
+	case b.t == neon:
+		return 1024, 0
+	case b.t == avx2 && b.f.block == 256:
+		return 512, 0
 	}
-	return 1024, 0
+	return 256, 0
 }
 
 // word is word i of the block.
@@ -122,6 +136,19 @@ func (b *panelBody) word(i int) val {
 
 // unsigned tells whether the tier's products are of weights of 8 bits without sign, in 32 bits.
 func (b *panelBody) unsigned() bool { return b.t == avx512 || b.t == avxvnni }
+
+// inOrder gives n words from first on. If there are registers for them they are read now, before what lies behind them,
+// so that lines are asked for in their order.
+func (b *panelBody) inOrder(first, n int) func(i int) val {
+	if !b.vec || b.t != avx512 {
+		return func(i int) val { return b.word(first + i) }
+	}
+	words := make([]val, n)
+	for i := range words {
+		words[i] = b.word(first + i)
+	}
+	return func(i int) val { return words[i] }
+}
 
 // parts is how often a body runs for all 16 rows.
 func (b *panelBody) parts() int { return 64 / b.t.bytes }
@@ -334,7 +361,7 @@ func (b *panelBody) finish(scale int, s, m val) {
 		return
 	}
 	from := scale * b.f.each
-	y, record, scaled := b.named("y"), from/32*recordBytes, recordScaledSum
+	y, record, scaled := b.named(resultName(0)), from/32*recordBytes, recordScaledSum
 	if b.f.each == 16 {
 		scaled = recordScaledLow + from%32/16*4
 	}

@@ -155,8 +155,9 @@ func (b *panelBody) q4_k(i int) {
 
 func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
+	fifths := b.inOrder(4, 8)
 	for w := range 8 {
-		v, fifth := b.word(12+8*i+w), b.word(4+w)
+		fifth, v := fifths(w), b.word(12+8*i+w)
 		bits := b.shift(fifth, 2*i-4) // bit 4 for the low half of v, bit 5 for the other
 		b.group(16*i+w, b.andOr(bits, b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
 		if b.vec && b.t != avx2 {

@@ -68,7 +68,7 @@ type panelWriter struct {
 }
 
 // On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R11. R12 points to their results, DI to the activations. R8 is from a panel to
+// at R10; what they fetch ahead is at R11. R12 points to results, DI to the activations. R8 is from a panel to
 // the next, R14 and R15 one time and three times as far for fetching; DX all results, BX the number of panels, CX that
 // of blocks; AX and R13 count panels and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
@@ -78,7 +78,7 @@ func (w *panelWriter) vecAMD64() {
 	}
 	w.prologueAMD64()
 	w.pointsAMD64()
-	y := w.vecOf(w.named("y"))
+	y := w.vecOf(w.named(resultName(0)))
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	if w.b.turns() { // of less than four panels only the first is fetched
 		w.p("MOVQ R8, R14")
@@ -88,6 +88,9 @@ func (w *panelWriter) vecAMD64() {
 		w.place("four")
 		w.p("LEAQ (R14)(R14*2), R15")
 	}
+	if w.b.rotates() {
+		w.resultsAMD64("load", func() { w.p("VMOVUPS (R12), %s", y) })
+	}
 	w.place("loop")
 	if w.b.transposes() {
 		w.turnAMD64()
@@ -95,7 +98,9 @@ func (w *panelWriter) vecAMD64() {
 	w.steps(func(step int) {
 		w.p("MOVQ SI, R9")
 		w.p("LEAQ %d(SI), R11", w.b.from[step])
-		w.p("MOVQ DX, R12")
+		if !w.b.rotates() {
+			w.p("MOVQ DX, R12")
+		}
 		w.p("MOVQ BX, AX")
 		if parts > 1 {
 			w.p("MOVQ SI, R10")
@@ -105,10 +110,16 @@ func (w *panelWriter) vecAMD64() {
 			w.p("MOVQ $%d, R13", parts)
 			w.place(fmt.Sprintf("part%d", step))
 		}
-		w.p("VMOVUPS (R12), %s", y)
+		if !w.b.rotates() {
+			w.p("VMOVUPS (R12), %s", y)
+		}
 	}, w.insAMD64, func(step int) {
-		w.p("VMOVUPS %s, (R12)", y)
-		w.p("ADDQ $%d, R12", w.t.bytes)
+		if w.b.rotates() {
+			w.rotateAMD64()
+		} else {
+			w.p("VMOVUPS %s, (R12)", y)
+			w.p("ADDQ $%d, R12", w.t.bytes)
+		}
 		w.p("ADDQ $%d, R11", w.b.portion[step])
 		if parts > 1 {
 			w.p("ADDQ $%d, R9", w.t.bytes)
@@ -125,13 +136,54 @@ func (w *panelWriter) vecAMD64() {
 		}
 		w.p("DECQ AX")
 		w.p("JNE panel%d", step)
+		if w.b.rotates() {
+			w.catchUpAMD64(fmt.Sprint(step))
+		}
 	})
 	w.p("ADDQ $%d, SI", 16*w.b.f.bytes)
 	w.p("ADDQ $%d, DI", w.b.f.block/32*recordBytes)
 	w.p("DECQ CX")
 	w.p("JNE loop")
+	if w.b.rotates() {
+		w.resultsAMD64("store", func() { w.p("VMOVUPS %s, (R12)", y) })
+	}
 	w.p("VZEROUPPER")
 	w.p("RET")
+}
+
+// resultsAMD64 loads or stores the results of all panels, of which move does those of the current one.
+func (w *panelWriter) resultsAMD64(label string, move func()) {
+	w.p("MOVQ DX, R12")
+	w.p("MOVQ BX, AX")
+	w.place(label)
+	move()
+	w.rotateAMD64()
+	w.p("ADDQ $%d, R12", w.t.bytes)
+	w.p("DECQ AX")
+	w.p("JNE %s", label)
+	w.catchUpAMD64(label)
+}
+
+// rotateAMD64 gives the turn to the next panel's results. Such moves cost no more than their place in the program.
+func (w *panelWriter) rotateAMD64() {
+	free := w.vec(w.scratch)
+	w.p("VMOVAPS %s, %s", w.vecOf(w.named(resultName(0))), free)
+	for i := range 3 {
+		w.p("VMOVAPS %s, %s", w.vecOf(w.named(resultName(i+1))), w.vecOf(w.named(resultName(i))))
+	}
+	w.p("VMOVAPS %s, %s", free, w.vecOf(w.named(resultName(3))))
+}
+
+// catchUpAMD64 rotates for the panels of four that are not there.
+func (w *panelWriter) catchUpAMD64(label string) {
+	w.p("MOVQ $4, AX")
+	w.p("SUBQ BX, AX")
+	w.p("JEQ all%s", label)
+	w.place("none" + label)
+	w.rotateAMD64()
+	w.p("DECQ AX")
+	w.p("JNE none%s", label)
+	w.place("all" + label)
 }
 
 // steps writes the steps of a block, each of which is a loop over panels.
