@@ -220,7 +220,7 @@ def get(name):
 	}
 	for want, data := range map[string][]byte{
 		"safetensors": good[:len(good)-7],
-		"it is no file of a cache that this version": changed("fucina.kv.1", "fucina.kv.9"),
+		"it is no file of a cache that this version": changed("fucina.kv.2", "fucina.kv.9"),
 		"it is of another model":                     changed(`\"Model\":\"`, `\"Model\":\"00`),
 		"it says 99 tokens and lists 100":            changed(`\"Len\":100`, `\"Len\":99`),
 		`its keys are "f64"`:                         changed(`\"DType\":\"f32`, `\"DType\":\"f64`),
