@@ -205,11 +205,9 @@ func headRows(t *Tensor, head, from, to int, room *[]float32) []float32 {
 		half.FromF16(part, ofHead[uint16](t, head)[from*width:to*width])
 		return *room
 	}
-	f, _ := quant.Of(t.dtype)
+	f, _ := quant.Of(t.dtype) // of whole blocks, of q8_0
 	at := head * PageLen * width
-	if err := f.Decode(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)]); err != nil {
-		panic(err) // whole blocks, which putRow made
-	}
+	attn.WidenQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)])
 	return *room
 }
 

@@ -183,7 +183,7 @@ func (a *attention[T]) multiply(k Matrix[T], first, last int, packed []T) {
 		if packed != nil {
 			b = b.Widen(packed, n, a.width)
 		}
-		b.Multiply(a.scores[first:], a.q, rows, n, a.width, a.step.Q, Block, false)
+		a.product(a.scores[first:], a.q, b, rows, n, a.width, a.step.Q, Block, false)
 	case packed == nil:
 		gemm.NT(a.scores[first:], a.q, k.Rows[first*a.step.K:], rows, last-first, a.width, a.step.Q, a.step.K, Block)
 	default:
@@ -239,26 +239,45 @@ func (a *attention[T]) add(v Matrix[T], start int, packed []T) {
 func (a *attention[T]) addRows(v Matrix[T], r, end, start, from, to int) {
 	out, weights := a.out[r*a.step.Out:], a.scores[r*Block+from-start:]
 	if v.Rows == nil {
-		v.Panels.From(from-start, 0).Multiply(out, weights, end-r, a.valueWidth, to-from, Block, a.step.Out, true)
+		a.product(out, weights, v.Panels.From(from-start, 0), end-r, a.valueWidth, to-from, Block, a.step.Out, true)
 		return
 	}
 	gemm.AddNN(out, weights, v.Rows[(from-start)*a.step.V:], end-r, a.valueWidth, to-from, Block, a.step.V, a.step.Out)
+}
+
+// product is b.Multiply. Of many rows, all pass two panels, which stay in the first level cache, before the next two.
+func (a *attention[T]) product(c, x []T, b gemm.Panels[T], m, n, k, ldx, ldc int, add bool) {
+	most := n
+	if m > fewPanelRows {
+		most = 2 * gemm.Width
+	}
+	for j := 0; j < n; j += most {
+		b.From(0, j/gemm.Width).Multiply(c[j:], x, m, min(most, n-j), k, ldx, ldc, add)
+	}
 }
 
 // weigh turns the scores of the rows [r, end), which weigh the same keys, into weights and rescales what they have so
 // far.
 func (a *attention[T]) weigh(r, end, start int) {
 	from, n := a.from[r]-start, a.to[r]-a.from[r]
+	copy(a.peak[r:end], a.top[r:end])
+	if a.limit == 0 {
+		scalePeaks(a.scores[r*Block+from:], end-r, Block, n, a.scale, a.peak[r:end])
+	}
+	lowest := T(math.Inf(-1))
 	for ; r < end; r++ {
 		scores := a.scores[r*Block+from:][:n]
-		num.Scale(scores, scores, a.scale)
 		if a.limit > 0 {
+			num.Scale(scores, scores, a.scale)
 			num.Softcap(scores, scores, a.limit)
+			a.peak[r] = max(a.top[r], num.Max(scores))
 		}
-		peak := max(a.top[r], num.Max(scores))
-		if math.IsInf(float64(peak), -1) {
-			a.to[r] = a.from[r]
-			continue
+		peak := a.peak[r]
+		if !(peak > lowest) { // all are -Inf, or there is a NaN
+			if peak = num.Max(scores); peak == lowest {
+				a.to[r] = a.from[r]
+				continue
+			}
 		}
 		if peak > a.top[r] && a.total[r] > 0 {
 			shrink := [1]T{a.top[r] - peak}
