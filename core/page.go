@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -145,6 +146,11 @@ func (p *Page) put(head, at int, key, value []float32) error {
 	return nil
 }
 
+// bytesTo is how many bytes lie between the beginnings of two tensors.
+func bytesTo(from, to *Tensor) int {
+	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+}
+
 // ofHead is a head's part of a page's K or V.
 func ofHead[E any](t *Tensor, head int) []E {
 	each := t.Len() / t.sizes[0]
@@ -172,8 +178,9 @@ func putRow(t *Tensor, head, at int, row []float32) error {
 }
 
 // block is the keys and the values of a head, of which those of the places from from to to are to be read: as they lie,
-// or decoded in room. In a page without V the keys are the values.
-func (p *Page) block(head, from, to int, room *pagedRoom) (k, v attn.Matrix[float32]) {
+// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, nil if
+// there is none.
+func (p *Page) block(head, from, to int, then *Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
 	if p.K.axes == keyRows {
 		k.Rows = headRows(p.K, head, from, to, &room.k)
 		if v = k; p.V != nil {
@@ -186,6 +193,9 @@ func (p *Page) block(head, from, to int, room *pagedRoom) (k, v attn.Matrix[floa
 		k.Panels.At, v.Panels.At = ofHead[float32](p.K, head), ofHead[float32](p.V, head)
 	} else {
 		k.Panels.Half, v.Panels.Half = ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
+	}
+	if then != nil {
+		k.Panels.Ahead, v.Panels.Ahead = bytesTo(p.K, then.K), bytesTo(p.V, then.V)
 	}
 	return k, v
 }

@@ -88,7 +88,7 @@ func PackedHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc in
 		plainHalf(c, a, packed, k*Width, kind, m, n, k, lda, ldc, add)
 	default:
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width}
+		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width, ahead: near}
 		multiplyPacked(c, a, b, m, n, k, lda, ldc, add)
 	}
 }

@@ -62,7 +62,7 @@ func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 		return
 	}
 	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width}, m, n, k, lda, ldc, add)
+	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width, ahead: near}, m, n, k, lda, ldc, add)
 }
 
 // multiplyPacked is Packed by assembly; b begins with the first panel.

@@ -13,6 +13,10 @@ type Panels[T num.Float] struct {
 	Half []uint16
 	Kind Half
 	Next int
+
+	// Ahead is how many bytes behind what few rows multiply memory is fetched meanwhile: the way to what will be
+	// multiplied next. 0 stands for a little further on.
+	Ahead int
 }
 
 // From is the panels from row p on, and from panel q on.
@@ -35,7 +39,10 @@ func (b Panels[T]) Multiply(c, a []T, m, n, k, lda, ldc int, add bool) {
 	switch {
 	case k > 0 && assembly():
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		all := panels[T]{step: Width, next: b.Next, kind: b.Kind}
+		all := panels[T]{step: Width, next: b.Next, kind: b.Kind, ahead: b.Ahead}
+		if all.ahead == 0 {
+			all.ahead = near
+		}
 		if b.Half != nil {
 			all.half = b.Half[:end]
 		} else {
