@@ -146,8 +146,11 @@ func (p *Page) put(head, at int, key, value []float32) error {
 	return nil
 }
 
-// bytesTo is how many bytes lie between the beginnings of two tensors.
-func bytesTo(from, to *Tensor) int {
+// ahead is how many bytes lie between the beginnings of two tensors, 0 if there is no second one.
+func ahead(from, to *Tensor) int {
+	if to == nil {
+		return 0
+	}
 	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
 }
 
@@ -178,13 +181,13 @@ func putRow(t *Tensor, head, at int, row []float32) error {
 }
 
 // block is the keys and the values of a head, of which those of the places from from to to are to be read: as they lie,
-// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, nil if
-// there is none.
-func (p *Page) block(head, from, to int, then *Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
+// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, empty
+// if there is none.
+func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
 	if p.K.axes == keyRows {
-		k.Rows = headRows(p.K, head, from, to, &room.k)
+		k.Rows = headRows(p.K, head, from, to, ahead(p.K, then.K), &room.k)
 		if v = k; p.V != nil {
-			v.Rows = headRows(p.V, head, from, to, &room.v)
+			v.Rows = headRows(p.V, head, from, to, ahead(p.V, then.V), &room.v)
 		}
 		return k, v
 	}
@@ -194,15 +197,13 @@ func (p *Page) block(head, from, to int, then *Page, room *pagedRoom) (k, v attn
 	} else {
 		k.Panels.Half, v.Panels.Half = ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
 	}
-	if then != nil {
-		k.Panels.Ahead, v.Panels.Ahead = bytesTo(p.K, then.K), bytesTo(p.V, then.V)
-	}
+	k.Panels.Ahead, v.Panels.Ahead = ahead(p.K, then.K), ahead(p.V, then.V)
 	return k, v
 }
 
 // headRows is the rows of a head in a page's K or V, of which those from from to to are to be read: as they lie, or in
-// room, which grows.
-func headRows(t *Tensor, head, from, to int, room *[]float32) []float32 {
+// room, which grows. What lies ahead bytes behind those of q8_0 is fetched meanwhile.
+func headRows(t *Tensor, head, from, to, ahead int, room *[]float32) []float32 {
 	width := t.sizes[2]
 	if t.dtype == dtype.F32 {
 		return ofHead[float32](t, head)
@@ -217,7 +218,7 @@ func headRows(t *Tensor, head, from, to int, room *[]float32) []float32 {
 	}
 	f, _ := quant.Of(t.dtype) // of whole blocks, of q8_0
 	at := head * PageLen * width
-	attn.WidenQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)])
+	attn.WidenQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)], ahead)
 	return *room
 }
 

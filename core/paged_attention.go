@@ -254,9 +254,9 @@ var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
 // Block is a page. Between two of them the operation can be stopped.
 func (r *pagedRoom) Block(start, from, to int) (k, v attn.Matrix[float32]) {
 	r.c.Pause()
-	var then *Page
+	var then Page
 	if j := start/PageLen + 1; j < len(r.pages) {
-		then = &r.pages[j]
+		then = r.pages[j]
 	}
 	return r.pages[start/PageLen].block(r.head, from-start, to-start, then, r)
 }

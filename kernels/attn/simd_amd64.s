@@ -88,18 +88,19 @@ loop:
 	VZEROUPPER
 	RET
 
-// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers.
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
 //
-// func widenQ8F32AVX512(y *float32, x *byte, blocks int)
-TEXT ·widenQ8F32AVX512(SB), NOSPLIT, $0-24
+// func widenQ8F32AVX512(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32AVX512(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ blocks+16(FP), CX
+	MOVQ ahead+24(FP), BX
 loop:
-	MOVWLZX (SI), AX
-	VMOVD AX, X0
-	VCVTPH2PS X0, X0
-	VBROADCASTSS X0, Z0
+	PREFETCHT1 (SI)(BX*1)
+	VPBROADCASTW (SI), Y0
+	VCVTPH2PS Y0, Z0
 	VPMOVSXBD 2(SI), Z1
 	VCVTDQ2PS Z1, Z1
 	VMULPS Z1, Z0, Z1
@@ -115,18 +116,19 @@ loop:
 	VZEROUPPER
 	RET
 
-// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers.
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
 //
-// func widenQ8F32AVX2(y *float32, x *byte, blocks int)
-TEXT ·widenQ8F32AVX2(SB), NOSPLIT, $0-24
+// func widenQ8F32AVX2(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32AVX2(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ blocks+16(FP), CX
+	MOVQ ahead+24(FP), BX
 loop:
-	MOVWLZX (SI), AX
-	VMOVD AX, X0
-	VCVTPH2PS X0, X0
-	VBROADCASTSS X0, Y0
+	PREFETCHT1 (SI)(BX*1)
+	VPBROADCASTW (SI), X0
+	VCVTPH2PS X0, Y0
 	VPMOVSXBD 2(SI), Y1
 	VCVTDQ2PS Y1, Y1
 	VMULPS Y1, Y0, Y1

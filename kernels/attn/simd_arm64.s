@@ -51,10 +51,11 @@ loop:
 	BNE row
 	RET
 
-// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers.
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
 //
-// func widenQ8F32(y *float32, x *byte, blocks int)
-TEXT ·widenQ8F32(SB), NOSPLIT, $0-24
+// func widenQ8F32(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD blocks+16(FP), R2

@@ -44,12 +44,12 @@ const (
 )
 
 // WidenQ8 sets y to the numbers in whole blocks of q8_0: 34 bytes each, a factor of f16, the lower byte first, and 32
-// signed integers.
-func WidenQ8(y []float32, x []byte) {
+// signed integers. What lies ahead bytes behind them is fetched from memory meanwhile.
+func WidenQ8(y []float32, x []byte, ahead int) {
 	blocks := len(x) / q8Bytes
 	y, x = y[:blocks*q8Len], x[:blocks*q8Bytes]
 	if blocks > 0 && assembly() {
-		widenQ8F32(&y[0], &x[0], blocks)
+		widenQ8F32(&y[0], &x[0], blocks, ahead)
 		return
 	}
 	for ; len(x) > 0; x, y = x[q8Bytes:], y[q8Len:] {

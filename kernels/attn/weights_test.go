@@ -76,7 +76,7 @@ func TestWidenQ8(t *testing.T) {
 				binary.LittleEndian.PutUint16(x[b*q8Bytes:], uint16(r.IntN(0x7c00)|r.IntN(2)<<15))
 			}
 			y[blocks*q8Len] = guard
-			WidenQ8(y, x)
+			WidenQ8(y, x, 100)
 			for i, v := range y[:blocks*q8Len] {
 				block := x[i/q8Len*q8Bytes:]
 				want := half.Value(binary.LittleEndian.Uint16(block)) * float32(int8(block[2+i%q8Len]))

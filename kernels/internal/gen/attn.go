@@ -90,19 +90,25 @@ func (s *source) scalePeaks() {
 
 // widenQ8 decodes blocks of q8_0: an f16 and 32 signed bytes, which it multiplies.
 func (s *source) widenQ8() {
-	f := s.declare("widenQ8F32", "y *float32, x *byte, blocks int",
-		"widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers.")
+	f := s.declare("widenQ8F32", "y *float32, x *byte, blocks, ahead int",
+		"widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead bytes "+
+			"behind them is fetched meanwhile.")
 	for _, t := range []*tier{avx512, avx2} {
 		vec := map[*tier]string{avx512: "Z", avx2: "Y"}[t]
 		s.begin(f, t, "")
 		s.p("MOVQ %s, DI", s.args["y"])
 		s.p("MOVQ %s, SI", s.args["x"])
 		s.p("MOVQ %s, CX", s.args["blocks"])
+		s.p("MOVQ %s, BX", s.args["ahead"])
 		s.place("loop")
-		s.p("MOVWLZX (SI), AX")
-		s.p("VMOVD AX, X0")
-		s.p("VCVTPH2PS X0, X0")
-		s.p("VBROADCASTSS X0, %s0", vec)
+		s.p("PREFETCHT1 (SI)(BX*1)")
+		if t == avx512 {
+			s.p("VPBROADCASTW (SI), Y0")
+			s.p("VCVTPH2PS Y0, Z0")
+		} else {
+			s.p("VPBROADCASTW (SI), X0")
+			s.p("VCVTPH2PS X0, Y0")
+		}
 		for v := range 128 / t.bytes {
 			s.p("VPMOVSXBD %d(SI), %s%d", 2+v*t.bytes/4, vec, 1+v)
 			s.p("VCVTDQ2PS %s%d, %s%d", vec, 1+v, vec, 1+v)
