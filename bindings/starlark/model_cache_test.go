@@ -239,8 +239,9 @@ def get(name):
 		}
 	}
 	// Keys of another shape, or none where there should be some, are found when they are used.
-	for _, data := range [][]byte{changed(`"0.v"`, `"9.v"`), changed(`[2,2,64,32]`, `[2,1,64,64]`),
-		changed(`\"Pages\":2`, `\"Pages\":0`)} {
+	for _, data := range [][]byte{changed(`"0.v"`, `"9.v"`), changed(`[2,2,4,32,16]`, `[2,2,4,16,32]`),
+		changed(`[2,2,4,32,16]`, `[2,1,8,32,16]`), changed(`[2,2,2,64,16]`, `[2,1,4,64,16]`),
+		changed(`[2,2,2,64,16]`, `[2,2,1,64,32]`), changed(`\"Pages\":2`, `\"Pages\":0`)} {
 		if err := os.WriteFile(filepath.Join(folder, "bad.kv"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
