@@ -31,16 +31,16 @@ var (
 		axisList("kv_head", "value_panel", "key_seq", "value_lane")
 )
 
-// pageShape is the axes and the sizes of a page's K and V. Without values there is no V.
-func pageShape(dt dtype.Type, kvHeads, width, value int) (k, v *axis.List, kSizes, vSizes []int) {
-	k, kSizes = keyRows, []int{kvHeads, PageLen, paddedTo(dt, width)}
+// pageShape is the axes of a page's K and V, and their sizes. Without values there is no V.
+func pageShape(dt dtype.Type, kvHeads, width, value int) (k, v *axis.List, kSizes, vSizes [4]int) {
+	k, kSizes = keyRows, [4]int{kvHeads, PageLen, paddedTo(dt, width)}
 	switch {
 	case value == 0:
 	case dt.Quantized():
-		v, vSizes = valueRows, []int{kvHeads, PageLen, paddedTo(dt, value)}
+		v, vSizes = valueRows, [4]int{kvHeads, PageLen, paddedTo(dt, value)}
 	default:
-		k, kSizes = keyPanels, []int{kvHeads, PageLen / gemm.Width, width, gemm.Width}
-		v, vSizes = valuePanels, []int{kvHeads, ceilDiv(value, gemm.Width), PageLen, gemm.Width}
+		k, kSizes = keyPanels, [4]int{kvHeads, PageLen / gemm.Width, width, gemm.Width}
+		v, vSizes = valuePanels, [4]int{kvHeads, ceilDiv(value, gemm.Width), PageLen, gemm.Width}
 	}
 	return k, v, kSizes, vSizes
 }
@@ -49,9 +49,9 @@ func pageShape(dt dtype.Type, kvHeads, width, value int) (k, v *axis.List, kSize
 // the beginning of its key. It panics with an *Error when the budget does not allow it.
 func NewPage(env *Env, dt dtype.Type, kvHeads, width, value int) Page {
 	k, v, kSizes, vSizes := pageShape(dt, kvHeads, width, value)
-	p := Page{K: env.Tensor(dt, k, kSizes...)}
+	p := Page{K: env.Tensor(dt, k, kSizes[:k.Len()]...)}
 	if v != nil {
-		p.V = env.Tensor(dt, v, vSizes...)
+		p.V = env.Tensor(dt, v, vSizes[:v.Len()]...)
 	}
 	return p
 }
@@ -59,8 +59,8 @@ func NewPage(env *Env, dt dtype.Type, kvHeads, width, value int) Page {
 // Fits tells whether a page for keys and values of these widths is as p.
 func (p Page) Fits(kvHeads, width, value int) bool {
 	k, v, kSizes, vSizes := pageShape(p.K.dtype, kvHeads, width, value)
-	return p.K.axes == k && slices.Equal(p.K.sizes, kSizes) && (p.V == nil) == (v == nil) &&
-		(v == nil || p.V.axes == v && p.V.dtype == p.K.dtype && slices.Equal(p.V.sizes, vSizes))
+	return p.K.axes == k && slices.Equal(p.K.sizes, kSizes[:k.Len()]) && (p.V == nil) == (v == nil) &&
+		(v == nil || p.V.axes == v && p.V.dtype == p.K.dtype && slices.Equal(p.V.sizes, vSizes[:v.Len()]))
 }
 
 // PageAxes is the axes of the K and the V of pages; those without V have other ones.

@@ -222,7 +222,11 @@ func (t *paging) plan(workers int) (grain int) {
 			most = attn.Tile
 		}
 	}
-	total := 0
+	total, tiles := 0, 0
+	for i := range t.Parts {
+		tiles += heads * ceilDiv(t.Parts[i].Rows*t.group, most)
+	}
+	t.tiles = make([]pagedTile, 0, tiles)
 	for i := range t.Parts {
 		p := &t.Parts[i]
 		keys := p.Start + p.Rows
