@@ -154,6 +154,24 @@ func ahead(from, to *Tensor) int {
 	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
 }
 
+// putPanel stores the keys and values of a head in as many rows as a panel has keys, if the page is panels of f32.
+func (p *Page) putPanel(head, at int, k, v *Tensor, row int) bool {
+	if p.K.axes != keyPanels || p.K.dtype != dtype.F32 {
+		return false
+	}
+	width, step := k.sizes[2], k.strides[0]
+	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], slice[float32](k)[row*step+head*k.strides[1]:], gemm.Width, width,
+		step)
+	values := ofHead[float32](p.V, head)[at*gemm.Width:]
+	for i := range gemm.Width {
+		value := rowAt(v, row+i, head)
+		for j := 0; j < len(value); j += gemm.Width {
+			copy(values[j*PageLen+i*gemm.Width:][:gemm.Width], value[j:])
+		}
+	}
+	return true
+}
+
 // ofHead is a head's part of a page's K or V.
 func ofHead[E any](t *Tensor, head int) []E {
 	each := t.Len() / t.sizes[0]

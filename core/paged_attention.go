@@ -8,6 +8,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/attn"
+	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
 // PagedAttention is causal attention of rows of several sequences, each to the keys and values of its own sequence,
@@ -176,30 +177,41 @@ func (a *PagedAttention) Eval(c *Ctx) {
 	}
 }
 
-// store puts the rows' keys and values into the pages.
+// store puts the rows' keys and values into the pages: at once those of one part whose keys lie in one panel.
 func (t *paging) store(c *Ctx) {
 	t.first = make([]int, len(t.Parts))
+	type run struct{ part, from, to int } // rows of the part
+	runs := make([]run, 0, 2*len(t.Parts)+t.k.sizes[0]/gemm.Width)
 	rows := 0
 	for i := range t.Parts {
+		p := &t.Parts[i]
 		t.first[i] = rows
-		rows += t.Parts[i].Rows
+		rows += p.Rows
+		for from := 0; from < p.Rows; {
+			to := min(p.Rows, from+gemm.Width-(p.Start+from)%gemm.Width)
+			runs = append(runs, run{i, from, to})
+			from = to
+		}
 	}
 	heads := t.k.sizes[1]
 	var failed rowError
-	c.Split(rows*heads, max(1, pointGrain/(t.width+t.value)), func(lo, hi int) {
-		part := 0
+	each := (t.width + t.value) * ceilDiv(rows, len(runs))
+	c.Split(len(runs)*heads, max(1, pointGrain/each), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			row, head := i/heads, i%heads
-			for part+1 < len(t.first) && t.first[part+1] <= row {
-				part++
+			r, head := runs[i/heads], i%heads
+			p, row := &t.Parts[r.part], t.first[r.part]+r.from
+			at := p.Start + r.from
+			page := &p.Pages[at/PageLen]
+			if r.to-r.from == gemm.Width && page.putPanel(head, at%PageLen, t.k, t.v, row) {
+				continue
 			}
-			p := &t.Parts[part]
-			at := p.Start + row - t.first[part]
-			var value []float32
-			if t.v != nil {
-				value = rowAt(t.v, row, head)
+			for j := range r.to - r.from {
+				var value []float32
+				if t.v != nil {
+					value = rowAt(t.v, row+j, head)
+				}
+				failed.note(row+j, page.put(head, at%PageLen+j, rowAt(t.k, row+j, head), value))
 			}
-			failed.note(row, p.Pages[at/PageLen].put(head, at%PageLen, rowAt(t.k, row, head), value))
 		}
 	})
 	if failed.err != nil {
