@@ -160,8 +160,8 @@ func (p *Page) putPanel(head, at int, k, v *Tensor, row int) bool {
 		return false
 	}
 	width, step := k.sizes[2], k.strides[0]
-	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], slice[float32](k)[row*step+head*k.strides[1]:], gemm.Width, width,
-		step)
+	keys := slice[float32](k)[row*step+head*k.strides[1]:]
+	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], keys, gemm.Width, width, step)
 	values := ofHead[float32](p.V, head)[at*gemm.Width:]
 	for i := range gemm.Width {
 		value := rowAt(v, row+i, head)
