@@ -31,7 +31,7 @@ const importPolicy = `
 	# The floor.
 	kernels/cpu < kernels/*
 	kernels/num < kernels/gemm < kernels/attn   # the exp and the sums of num, the products of gemm, bit for bit
-	kernels/half < kernels/gemm, kernels/qdot   # 16-bit panels, widened where they are read; scales of blocks
+	kernels/half < kernels/gemm, kernels/attn, kernels/qdot   # 16-bit panels, widened where they are read; scales
 	kernels/internal/gen                       # writes the assembly; a program of its own
 	core/axis, core/dtype, core/mem, core/par, core/rng
 

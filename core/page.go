@@ -1,35 +1,81 @@
 package core
 
 import (
+	"slices"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/kernels/attn"
+	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/half"
 )
 
 // PageLen is how many positions of a sequence a Page holds: as many as attention weighs at once.
 const PageLen = attn.Block
 
-// Page is the keys and values of PageLen positions of one sequence in one layer, as paged attention reads them:
-// K[kv_head, key_seq, head_dim] and V[kv_head, key_seq, value], of f32, f16 or q8_0. The rows of q8_0 are padded with
-// zeros to whole blocks. Without V, a value is the beginning of its key.
+// Page is the keys and values of PageLen positions of one sequence in one layer, of f32, f16 or q8_0.
+//
+// In f32 and f16 they lie as the product kernels read them, in panels of 16: K[kv_head, key_panel, head_dim, key_lane]
+// has 16 keys side by side, element by element; V[kv_head, value_panel, key_seq, value_lane] has 16 elements of a value
+// side by side, key by key, the last panel padded with zeros.
+//
+// In q8_0 they are rows, K[kv_head, key_seq, head_dim] and V[kv_head, key_seq, value], padded with zeros to whole
+// blocks. So are, in every dtype, the keys of a page without V, where a value is the beginning of its key.
 type Page struct{ K, V *Tensor }
 
-var keyAxes, valueAxes = axisList("kv_head", "key_seq", "head_dim"), axisList("kv_head", "key_seq", "value")
+var (
+	keyRows, valueRows     = axisList("kv_head", "key_seq", "head_dim"), axisList("kv_head", "key_seq", "value")
+	keyPanels, valuePanels = axisList("kv_head", "key_panel", "head_dim", "key_lane"),
+		axisList("kv_head", "value_panel", "key_seq", "value_lane")
+)
+
+// pageShape is the axes of a page's K and V, and their sizes. Without values there is no V.
+func pageShape(dt dtype.Type, kvHeads, width, value int) (k, v *axis.List, kSizes, vSizes [4]int) {
+	k, kSizes = keyRows, [4]int{kvHeads, PageLen, paddedTo(dt, width)}
+	switch {
+	case value == 0:
+	case dt.Quantized():
+		v, vSizes = valueRows, [4]int{kvHeads, PageLen, paddedTo(dt, value)}
+	default:
+		k, kSizes = keyPanels, [4]int{kvHeads, PageLen / gemm.Width, width, gemm.Width}
+		v, vSizes = valuePanels, [4]int{kvHeads, ceilDiv(value, gemm.Width), PageLen, gemm.Width}
+	}
+	return k, v, kSizes, vSizes
+}
 
 // NewPage is a page of zeros, outside of every scope, for keys and values of the given widths; a value of width 0 is
 // the beginning of its key. It panics with an *Error when the budget does not allow it.
 func NewPage(env *Env, dt dtype.Type, kvHeads, width, value int) Page {
-	p := Page{K: env.Tensor(dt, keyAxes, kvHeads, PageLen, paddedTo(dt, width))}
-	if value > 0 {
+	k, v, kSizes, vSizes := pageShape(dt, kvHeads, width, value)
+	p := Page{K: env.Tensor(dt, k, kSizes[:k.Len()]...)}
+	if v != nil {
 		defer func() {
 			if p.V == nil { // the budget does not allow it
 				p.K.Free()
 			}
 		}()
-		p.V = env.Tensor(dt, valueAxes, kvHeads, PageLen, paddedTo(dt, value))
+		p.V = env.Tensor(dt, v, vSizes[:v.Len()]...)
 	}
 	return p
+}
+
+// Fits tells whether a page for keys and values of these widths is as p.
+func (p Page) Fits(kvHeads, width, value int) bool {
+	k, v, kSizes, vSizes := pageShape(p.K.dtype, kvHeads, width, value)
+	return p.K.axes == k && slices.Equal(p.K.sizes, kSizes[:k.Len()]) && (p.V == nil) == (v == nil) &&
+		(v == nil || p.V.axes == v && p.V.dtype == p.K.dtype && slices.Equal(p.V.sizes, vSizes[:v.Len()]))
+}
+
+// PageAxes is the axes of the K and the V of pages; those without V have other ones.
+func PageAxes(dt dtype.Type, hasV bool) (k, v *axis.List) {
+	value := 0
+	if hasV {
+		value = 1
+	}
+	k, v, _, _ = pageShape(dt, 1, 1, value)
+	return k, v
 }
 
 // paddedTo is n, up to whole blocks of the dtype.
@@ -70,44 +116,133 @@ func (p Page) Bytes() int {
 	return n
 }
 
-// putRow stores a row of a head at a place of a page's K or V. The error is that of a number that its dtype cannot
-// hold.
+// put stores the key and, if the page has a V, the value of a head at a place of the page. The error is that of a
+// number that the dtype cannot hold.
+func (p *Page) put(head, at int, key, value []float32) error {
+	if p.K.axes == keyRows {
+		if err := putRow(p.K, head, at, key); err != nil || p.V == nil {
+			return err
+		}
+		return putRow(p.V, head, at, value)
+	}
+	first := at/gemm.Width*gemm.Width*len(key) + at%gemm.Width // of the key's elements
+	if p.K.dtype == dtype.F32 {
+		k, v := ofHead[float32](p.K, head), ofHead[float32](p.V, head)
+		for i, x := range key {
+			k[first+i*gemm.Width] = x
+		}
+		for j := 0; j < len(value); j += gemm.Width {
+			copy(v[j*PageLen+at*gemm.Width:][:gemm.Width], value[j:])
+		}
+		return nil
+	}
+	k, v := ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
+	for j := 0; j < len(key); j += gemm.Width {
+		var few [gemm.Width]uint16
+		part := key[j:min(j+gemm.Width, len(key))]
+		half.ToF16(few[:], part)
+		for i := range part {
+			k[first+(j+i)*gemm.Width] = few[i]
+		}
+	}
+	for j := 0; j < len(value); j += gemm.Width {
+		half.ToF16(v[j*PageLen+at*gemm.Width:], value[j:min(j+gemm.Width, len(value))])
+	}
+	return nil
+}
+
+// ahead is how many bytes lie between the beginnings of two tensors, 0 if there is no second one.
+func ahead(from, to *Tensor) int {
+	if to == nil {
+		return 0
+	}
+	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+}
+
+// putPanel stores the keys and values of a head in as many rows as a panel has keys, if the page is panels of f32.
+func (p *Page) putPanel(head, at int, k, v *Tensor, row int) bool {
+	if p.K.axes != keyPanels || p.K.dtype != dtype.F32 {
+		return false
+	}
+	width, step := k.sizes[2], k.strides[0]
+	keys := slice[float32](k)[row*step+head*k.strides[1]:]
+	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], keys, gemm.Width, width, step)
+	values := ofHead[float32](p.V, head)[at*gemm.Width:]
+	for i := range gemm.Width {
+		value := rowAt(v, row+i, head)
+		for j := 0; j < len(value); j += gemm.Width {
+			copy(values[j*PageLen+i*gemm.Width:][:gemm.Width], value[j:])
+		}
+	}
+	return true
+}
+
+// ofHead is a head's part of a page's K or V.
+func ofHead[E any](t *Tensor, head int) []E {
+	each := t.Len() / t.sizes[0]
+	return elementsOf[E](t)[head*each:][:each]
+}
+
+// putRow stores a row of a head at a place of a page's K or V that is rows.
 func putRow(t *Tensor, head, at int, row []float32) error {
 	width := t.sizes[2]
-	from := (head*PageLen + at) * width
+	from := at * width
 	switch t.dtype {
 	case dtype.F32:
-		copy(elementsOf[float32](t)[from:], row)
+		copy(ofHead[float32](t, head)[from:], row)
 	case dtype.F16:
-		half.ToF16(elementsOf[uint16](t)[from:], row)
+		half.ToF16(ofHead[uint16](t, head)[from:], row)
 	default:
 		f, _ := quant.Of(t.dtype)
 		if len(row) < width {
 			row = append(row[:len(row):len(row)], make([]float32, width-len(row))...)
 		}
+		from += head * PageLen * width
 		return f.Encode(t.bytes()[f.Size(from):f.Size(from+width)], row, nil)
 	}
 	return nil
 }
 
-// headRows is the rows of a head in a page's K or V, of which those from from to to are to be read: as they lie, or in
-// room.
-func headRows(t *Tensor, head, from, to int, room []float32) []float32 {
-	width := t.sizes[2]
-	at, end := (head*PageLen+from)*width, (head*PageLen+to)*width
-	part := room[min(len(room), from*width):min(len(room), to*width)]
-	switch t.dtype {
-	case dtype.F32:
-		return elementsOf[float32](t)[head*PageLen*width : end]
-	case dtype.F16:
-		half.FromF16(part, elementsOf[uint16](t)[at:end])
-	default:
-		f, _ := quant.Of(t.dtype)
-		if err := f.Decode(part, t.bytes()[f.Size(at):f.Size(end)]); err != nil {
-			panic(err) // whole blocks, which putRow made
+// block is the keys and the values of a head, of which those of the places from from to to are to be read: as they lie,
+// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, empty
+// if there is none.
+func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
+	if p.K.axes == keyRows {
+		k.Rows = headRows(p.K, head, from, to, ahead(p.K, then.K), &room.k)
+		if v = k; p.V != nil {
+			v.Rows = headRows(p.V, head, from, to, ahead(p.V, then.V), &room.v)
 		}
+		return k, v
 	}
-	return room
+	k.Panels.Next, v.Panels.Next = p.K.sizes[2]*gemm.Width, PageLen*gemm.Width
+	if p.K.dtype == dtype.F32 {
+		k.Panels.At, v.Panels.At = ofHead[float32](p.K, head), ofHead[float32](p.V, head)
+	} else {
+		k.Panels.Half, v.Panels.Half = ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
+	}
+	k.Panels.Ahead, v.Panels.Ahead = ahead(p.K, then.K), ahead(p.V, then.V)
+	return k, v
+}
+
+// headRows is the rows of a head in a page's K or V, of which those from from to to are to be read: as they lie, or in
+// room, which grows. What lies ahead bytes behind those of q8_0 is fetched meanwhile.
+func headRows(t *Tensor, head, from, to, ahead int, room *[]float32) []float32 {
+	width := t.sizes[2]
+	if t.dtype == dtype.F32 {
+		return ofHead[float32](t, head)
+	}
+	if len(*room) < PageLen*width {
+		*room = make([]float32, PageLen*width)
+	}
+	part := (*room)[from*width : to*width]
+	if t.dtype == dtype.F16 {
+		half.FromF16(part, ofHead[uint16](t, head)[from*width:to*width])
+		return *room
+	}
+	f, _ := quant.Of(t.dtype) // of whole blocks, of q8_0
+	at := head * PageLen * width
+	attn.WidenQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)], ahead)
+	return *room
 }
 
 // PageTypes is the dtypes that a page may have.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/attn"
+	"github.com/fucina-go/fucina/kernels/gemm"
 )
 
 // PagedAttention is causal attention of rows of several sequences, each to the keys and values of its own sequence,
@@ -110,10 +111,11 @@ func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
 			s.Fail(fmt.Sprintf("a row at position %d sees position %d, which is not kept", part.Start, j*PageLen),
 				"a layer has one window: give the same to all rows")
 		}
-		p := &part.Pages[j]
-		width := paddedTo(p.K.dtype, a.K.Size("head_dim"))
-		fits := p.K.sizes[0] == a.K.Size("kv_head") && p.K.sizes[2] == width && (p.V == nil) == (a.V == nil)
-		if v := p.V; !fits || v != nil && (v.sizes[0] != p.K.sizes[0] || v.sizes[2] != paddedTo(v.dtype, value)) {
+		own := value
+		if a.V == nil {
+			own = 0
+		}
+		if p := &part.Pages[j]; !p.Fits(a.K.Size("kv_head"), a.K.Size("head_dim"), own) {
 			s.Fail(fmt.Sprintf("%s does not fit what the cache holds, %s", s.Describe(a.K), p.K.Shape()), "")
 		}
 	}
@@ -178,29 +180,40 @@ func (a *PagedAttention) Eval(c *Ctx) {
 	}
 }
 
-// store puts the rows' keys and values into the pages.
+// store puts the rows' keys and values into the pages: at once those of one part whose keys lie in one panel.
 func (t *paging) store(c *Ctx) {
 	t.first = make([]int, len(t.Parts))
+	type run struct{ part, from, to int } // rows of the part
+	runs := make([]run, 0, 2*len(t.Parts)+t.k.sizes[0]/gemm.Width)
 	rows := 0
 	for i := range t.Parts {
+		p := &t.Parts[i]
 		t.first[i] = rows
-		rows += t.Parts[i].Rows
+		rows += p.Rows
+		for from := 0; from < p.Rows; {
+			to := min(p.Rows, from+gemm.Width-(p.Start+from)%gemm.Width)
+			runs = append(runs, run{i, from, to})
+			from = to
+		}
 	}
 	heads := t.k.sizes[1]
 	var failed rowError
-	c.Split(rows*heads, max(1, pointGrain/(t.width+t.value)), func(lo, hi int) {
-		part := 0
+	each := (t.width + t.value) * ceilDiv(rows, len(runs))
+	c.Split(len(runs)*heads, max(1, pointGrain/each), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			row, head := i/heads, i%heads
-			for part+1 < len(t.first) && t.first[part+1] <= row {
-				part++
-			}
-			p := &t.Parts[part]
-			at := p.Start + row - t.first[part]
+			r, head := runs[i/heads], i%heads
+			p, row := &t.Parts[r.part], t.first[r.part]+r.from
+			at := p.Start + r.from
 			page := &p.Pages[at/PageLen]
-			failed.note(row, putRow(page.K, head, at%PageLen, rowAt(t.k, row, head)))
-			if t.v != nil {
-				failed.note(row, putRow(page.V, head, at%PageLen, rowAt(t.v, row, head)))
+			if r.to-r.from == gemm.Width && page.putPanel(head, at%PageLen, t.k, t.v, row) {
+				continue
+			}
+			for j := range r.to - r.from {
+				var value []float32
+				if t.v != nil {
+					value = rowAt(t.v, row+j, head)
+				}
+				failed.note(row+j, page.put(head, at%PageLen+j, rowAt(t.k, row+j, head), value))
 			}
 		}
 	})
@@ -224,7 +237,11 @@ func (t *paging) plan(workers int) (grain int) {
 			most = attn.Tile
 		}
 	}
-	total := 0
+	total, tiles := 0, 0
+	for i := range t.Parts {
+		tiles += heads * ceilDiv(t.Parts[i].Rows*t.group, most)
+	}
+	t.tiles = make([]pagedTile, 0, tiles)
 	for i := range t.Parts {
 		p := &t.Parts[i]
 		keys := p.Start + p.Rows
@@ -241,31 +258,26 @@ func (t *paging) plan(workers int) (grain int) {
 	return max(1, 64*pointGrain/max(1, total/len(t.tiles)))
 }
 
-// pagedRoom is what a worker computes in.
+// pagedRoom is what a worker computes in, and its source of keys and values: those of a head in pages.
 type pagedRoom struct {
-	pageSource
-	q, y []float32
+	attn.Room[float32]
+	q, y  []float32
+	k, v  []float32 // decoded rows
+	c     *Ctx
+	pages []Page
+	head  int
 }
 
 var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
 
-// pageSource is the keys and values of a head as blocks.
-type pageSource struct {
-	c     *Ctx
-	pages []Page
-	head  int
-	k, v  []float32 // where they are decoded
-}
-
-// Block decodes the rows of a block, or finds them. Between two blocks the operation can be stopped.
-func (s *pageSource) Block(start, from, to int) (k, v []float32) {
-	s.c.Pause()
-	page := &s.pages[start/PageLen]
-	k = headRows(page.K, s.head, from-start, to-start, s.k)
-	if page.V == nil {
-		return k, k
+// Block is a page. Between two of them the operation can be stopped.
+func (r *pagedRoom) Block(start, from, to int) (k, v attn.Matrix[float32]) {
+	r.c.Pause()
+	var then Page
+	if j := start/PageLen + 1; j < len(r.pages) {
+		then = r.pages[j]
 	}
-	return k, headRows(page.V, s.head, from-start, to-start, s.v)
+	return r.pages[start/PageLen].block(r.head, from-start, to-start, then, r)
 }
 
 // sized is s with at least n elements.
@@ -280,13 +292,12 @@ func sized(s []float32, n int) []float32 {
 func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
 	p, n := &t.Parts[tile.part], tile.to-tile.from
 	first, _ := t.sees(p.Start + tile.from/t.group)
-	page := &p.Pages[first/PageLen]
-	step := attn.Strides{Out: t.value, Q: t.width, K: page.K.sizes[2]}
-	if step.V = step.K; page.V != nil {
-		step.V = page.V.sizes[2]
-	}
-	if page.K.dtype != dtype.F32 {
-		room.k, room.v = sized(room.k, PageLen*step.K), sized(room.v, PageLen*step.V)
+	step := attn.Strides{Out: t.value, Q: t.width}
+	if page := &p.Pages[first/PageLen]; page.K.axes == keyRows {
+		step.K, step.V = page.K.sizes[2], page.K.sizes[2]
+		if page.V != nil {
+			step.V = page.V.sizes[2]
+		}
 	}
 	room.q, room.y = sized(room.q, n*t.width), sized(room.y, n*t.value)
 	room.pages, room.head = p.Pages, tile.head
@@ -297,7 +308,7 @@ func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
 		lo[i], hi[i] = t.sees(p.Start + row)
 		copy(room.q[i*t.width:], rowAt(t.q, t.first[tile.part]+row, head))
 	}
-	attn.Blocks(room.y, room.q, &room.pageSource, t.width, t.value, step, lo[:n], hi[:n], t.scale, float32(t.Softcap))
+	attn.Blocks(&room.Room, room.y, room.q, room, t.width, t.value, step, lo[:n], hi[:n], t.scale, float32(t.Softcap))
 	for i := range n {
 		row := (tile.from + i) / t.group
 		head := tile.head*t.group + (tile.from+i)%t.group

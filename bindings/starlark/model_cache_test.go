@@ -220,18 +220,18 @@ def get(name):
 	}
 	for want, data := range map[string][]byte{
 		"safetensors": good[:len(good)-7],
-		"it is no file of a cache that this version": changed("fucina.kv.1", "fucina.kv.9"),
-		"it is of another model":                     changed(`\"Model\":\"`, `\"Model\":\"00`),
-		"it says 99 tokens and lists 100":            changed(`\"Len\":100`, `\"Len\":99`),
-		`its keys are "f64"`:                         changed(`\"DType\":\"f32`, `\"DType\":\"f64`),
-		"pages of f16":                               changed(`\"DType\":\"f32`, `\"DType\":\"f16`),
-		"layer 0 says pages 0 to 3 of 100 tokens":    changed(`\"Pages\":2`, `\"Pages\":3`),
-		"layer 0 says pages 7 to 2 of 100 tokens":    changed(`\"First\":0`, `\"First\":7`),
-		"it has no tensor 1.k":                       changed(`"1.k"`, `"9.k"`),
-		"token 1 is 1000000, ids are 0":              changed(`\"Tokens\":[5,12,`, `\"Tokens\":[5,1000000,`),
-		"layer 0: values are none, want f32[":        changed(`"0.v"`, `"9.v"`),
-		"layer 0: keys are f32[kv_head=1, key_seq=64, head_dim=64], want f32[kv_head=2, key_seq=64": changed(
-			`[2,2,64,32]`, `[2,1,64,64]`),
+		"it is no file of a cache that this version":           changed("fucina.kv.2", "fucina.kv.9"),
+		"it is of another model":                               changed(`\"Model\":\"`, `\"Model\":\"00`),
+		"it says 99 tokens and lists 100":                      changed(`\"Len\":100`, `\"Len\":99`),
+		`its keys are "f64"`:                                   changed(`\"DType\":\"f32`, `\"DType\":\"f64`),
+		"pages of f16":                                         changed(`\"DType\":\"f32`, `\"DType\":\"f16`),
+		"layer 0 says pages 0 to 3 of 100 tokens":              changed(`\"Pages\":2`, `\"Pages\":3`),
+		"layer 0 says pages 7 to 2 of 100 tokens":              changed(`\"First\":0`, `\"First\":7`),
+		"it has no tensor 1.k":                                 changed(`"1.k"`, `"9.k"`),
+		"token 1 is 1000000, ids are 0":                        changed(`\"Tokens\":[5,12,`, `\"Tokens\":[5,1000000,`),
+		"tensor 0.k is F32 [2 2 4 32 16], want 2 pages of f32": changed(`"0.v"`, `"9.v"`),
+		"layer 0: keys are f32[kv_head=1, key_panel=8, head_dim=32, key_lane=16], want f32[kv_head=2, key_panel=4": changed(
+			`[2,2,4,32,16]`, `[2,1,8,32,16]`),
 		"layer 0: keys are none, want f32[kv_head=2": changed(`\"Pages\":2`, `\"Pages\":0`),
 		"layer 0: a window of 7, want 0":             changed(`\"Pages\":2`, `\"Pages\":2,\"Window\":7`),
 	} {

@@ -29,12 +29,17 @@ func f32[T num.Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.
 func f64[T num.Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
 
 // panels is how b lies: element (p, j) of panel q is at q·next + p·step + j of at, or of half, whose format is kind.
+// What lies ahead bytes behind the reading of four panels is fetched meanwhile.
 type panels[T num.Float] struct {
 	at         []T
 	half       []uint16
 	kind       Half
 	step, next int
+	ahead      int
 }
+
+// near is how many bytes ahead the memory that is read is fetched.
+const near = 1536
 
 // from is the panels whose first element is element i.
 func (b panels[T]) from(i int) panels[T] {
@@ -50,13 +55,13 @@ func (b panels[T]) from(i int) panels[T] {
 func tileOf[T num.Float](rows, count, k int, a []T, lda int, b panels[T], c []T, ldc, cnext int, add bool) {
 	switch {
 	case wide[T]():
-		tileF64(rows, count, k, f64(a), lda, f64(b.at), b.step, b.next, f64(c), ldc, cnext, add)
+		tileF64(rows, count, k, f64(a), lda, f64(b.at), b.step, b.next, f64(c), ldc, cnext, add, b.ahead)
 	case b.half == nil:
-		tileF32(rows, count, k, f32(a), lda, f32(b.at), b.step, b.next, f32(c), ldc, cnext, add)
+		tileF32(rows, count, k, f32(a), lda, f32(b.at), b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
 	case b.kind == BF16:
-		tileBF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add)
+		tileBF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
 	default:
-		tileF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add)
+		tileF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
 	}
 }
 
@@ -136,7 +141,7 @@ func rowMajor[T num.Float](c, a, b []T, m, n, k, lda, ldb, ldc int, add bool) {
 		whole = n &^ (Width - 1)
 		for p := 0; p < k && whole > 0; p += depth {
 			d := min(depth, k-p)
-			raw := panels[T]{at: b[p*ldb:], step: ldb, next: Width}
+			raw := panels[T]{at: b[p*ldb:], step: ldb, next: Width, ahead: near}
 			multiply(c, a[p:], raw, m, whole, d, lda, ldc, add || p > 0)
 		}
 	}
@@ -259,7 +264,7 @@ func packBlocksIn[T num.Float](buffer []T, most int, c, a, b []T, m, n, k, lda, 
 		w := min(most, n-j)
 		for p := 0; p < k; p += depth {
 			d := min(depth, k-p)
-			packed := panels[T]{at: buffer, step: Width, next: d * Width}
+			packed := panels[T]{at: buffer, step: Width, next: d * Width, ahead: near}
 			if transposed {
 				packColumns(buffer, b[j*ldb+p:], w, d, ldb, d*Width)
 			} else {

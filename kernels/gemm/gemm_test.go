@@ -69,6 +69,16 @@ func check[T num.Float](t rapid.TB, r *rand.Rand, m, n, k, pad int) {
 				PackNT(again, bT, n, k, ldt)
 				Packed(c, a, again, m, n, k, lda, ldc, true)
 			}, sum},
+			"Panels": {func(c []T) {
+				PackNN(packed, b, n, k, ldb)
+				spread(packed, n, k).From(2, 0).Multiply(c, a, m, n, k, lda, ldc, false)
+			}, want},
+			"Panels, added": {func(c []T) {
+				PackNN(packed, b, n, k, ldb)
+				for j := 0; m > 0 && j < n; j += Width { // panel by panel
+					spread(packed, n, k).From(2, j/Width).Multiply(c[j:], a, m, min(Width, n-j), k, lda, ldc, true)
+				}
+			}, sum},
 		} {
 			got := append([]T{}, start...)
 			c.f(got)
@@ -92,6 +102,19 @@ func check[T num.Float](t rapid.TB, r *rand.Rand, m, n, k, pad int) {
 		}
 		restore()
 	}
+}
+
+// spread is a packed matrix with rows of guard values around each panel.
+func spread[T num.Float](packed []T, n, k int) Panels[T] {
+	next := (k + 5) * Width
+	b := Panels[T]{At: make([]T, (n+Width-1)/Width*next+2*Width), Next: next}
+	for i := range b.At {
+		b.At[i] = guard
+	}
+	for q := range (n + Width - 1) / Width {
+		copy(b.At[q*next+2*Width:], packed[q*k*Width:][:k*Width])
+	}
+	return b
 }
 
 // guarded is a slice with guard values behind its end.

@@ -85,16 +85,16 @@ func PackedHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc in
 	switch {
 	case m == 0 || n == 0:
 	case k == 0 || !assembly():
-		plainHalf(c, a, packed, kind, m, n, k, lda, ldc, add)
+		plainHalf(c, a, packed, k*Width, kind, m, n, k, lda, ldc, add)
 	default:
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width}
+		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width, ahead: near}
 		multiplyPacked(c, a, b, m, n, k, lda, ldc, add)
 	}
 }
 
-// plainHalf is the definition of PackedHalf.
-func plainHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int, add bool) {
+// plainHalf is the definition of PackedHalf, with panels that begin at multiples of next.
+func plainHalf(c, a []float32, packed []uint16, next int, kind Half, m, n, k, lda, ldc int, add bool) {
 	const deep = 64
 	var wide [deep * Width]float32
 	for i := 0; i < m && !add; i++ {
@@ -103,7 +103,7 @@ func plainHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int
 	for j := 0; j < n; j += Width {
 		for p := 0; p < k; p += deep {
 			d := min(deep, k-p)
-			kind.widen(wide[:], packed[j*k+p*Width:][:d*Width])
+			kind.widen(wide[:], packed[j/Width*next+p*Width:][:d*Width])
 			for i := range m {
 				addRows(c[i*ldc+j:][:min(Width, n-j)], a[i*lda+p:][:d], wide[:], Width)
 			}

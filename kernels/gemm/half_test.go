@@ -58,10 +58,35 @@ func checkHalf(t *testing.T, r *rand.Rand, kind Half, m, n, k, pad int) {
 						tier, kind, m, n, k, pad, add, i, got[i], w)
 				}
 			}
+			checkPanels(t, packed, kind, start, a, got, m, n, k, lda, ldc, add)
 			if packed[PackedLen(n, k)] != guard {
 				t.Fatalf("n %d, k %d: packing wrote behind the end", n, k)
 			}
 			restore()
+		}
+	}
+}
+
+// checkPanels multiplies by the packed matrix as panels further apart, as it is and widened.
+func checkPanels(t *testing.T, packed []uint16, kind Half, start, a, want []float32, m, n, k, lda, ldc int, add bool) {
+	t.Helper()
+	next := (k + 3) * Width
+	b := Panels[float32]{Half: make([]uint16, (n+Width-1)/Width*next+Width), Kind: kind, Next: next}
+	for i := range b.Half {
+		b.Half[i] = guard
+	}
+	for j := 0; j < n; j += Width {
+		copy(b.Half[j/Width*next+Width:], packed[j*k:][:k*Width])
+	}
+	b = b.From(1, 0)
+	for _, b := range []Panels[float32]{b, b.Widen(make([]float32, PackedLen(n, k)), n, k)} {
+		got := append([]float32{}, start...)
+		b.Multiply(got, a, m, n, k, lda, ldc, add)
+		for i, w := range want {
+			if got[i] != w {
+				t.Fatalf("panels, format %d: m %d, n %d, k %d, add %t: element %d is %v, want %v",
+					kind, m, n, k, add, i, got[i], w)
+			}
 		}
 	}
 }

@@ -58,11 +58,11 @@ func PackPart[T num.Float](dst, src []T, n, rows, to, from, at int, merge bool) 
 func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 	packed = packed[:PackedLen(n, k)]
 	if m == 0 || n == 0 || k == 0 || !assembly() {
-		plainPacked(c, a, packed, m, n, k, lda, ldc, add)
+		plainPacked(c, a, packed, k*Width, m, n, k, lda, ldc, add)
 		return
 	}
 	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width}, m, n, k, lda, ldc, add)
+	multiplyPacked(c, a, panels[T]{at: packed, step: Width, next: k * Width, ahead: near}, m, n, k, lda, ldc, add)
 }
 
 // multiplyPacked is Packed by assembly; b begins with the first panel.
@@ -77,7 +77,7 @@ func multiplyPacked[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, a
 		far.next *= quarter
 		for q := range quarter {
 			for p := 0; p < k; p += unpreempted {
-				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, far.from((q*k+p)*Width),
+				tileOf(m, 4, min(unpreempted, k-p), a[p:], lda, far.from(q*b.next+p*Width),
 					c[q*Width:], ldc, quarter*Width, add || p > 0)
 			}
 		}
@@ -86,20 +86,20 @@ func multiplyPacked[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, a
 	for j := first; j < n; j += columns {
 		w := min(columns, n-j)
 		for p := 0; p < k; p += deep {
-			multiply(c[j:], a[p:], b.from(j*k+p*Width), m, w, min(deep, k-p), lda, ldc, add || p > 0)
+			multiply(c[j:], a[p:], b.from(j/Width*b.next+p*Width), m, w, min(deep, k-p), lda, ldc, add || p > 0)
 		}
 	}
 }
 
-// plainPacked is the definition of Packed.
-func plainPacked[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
+// plainPacked is the definition of Packed, with panels that begin at multiples of next.
+func plainPacked[T num.Float](c, a, packed []T, next, m, n, k, lda, ldc int, add bool) {
 	for i := range m {
 		row := c[i*ldc:][:n]
 		if !add {
 			clear(row)
 		}
 		for j := 0; j < n; j += Width {
-			addRows(row[j:min(j+Width, n)], a[i*lda:][:k], packed[j*k:], Width)
+			addRows(row[j:min(j+Width, n)], a[i*lda:][:k], packed[j/Width*next:], Width)
 		}
 	}
 }

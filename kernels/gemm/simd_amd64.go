@@ -10,214 +10,249 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x1F32 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x1F32 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x1F32 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x1F32 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x1F32 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x1F32 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x2F32 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x2F32 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x2F32 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x2F32 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x2F32 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x2F32 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x2F32 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x2F32 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x2F32 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x2F32 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x2F32 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x2F32 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x4F32 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x4F32 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x4F32 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // addRowsF32 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
@@ -266,112 +301,130 @@ func packRows4F32AVX512(k int, panel *float32, next int, b *float32, ld int)
 func packRows4F32AVX2(k int, panel *float32, next int, b *float32, ld int)
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile1x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile1x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile2x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile2x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile3x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile3x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F64 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile4x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F64 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile5x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F64 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile6x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile7x1F64 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile7x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile8x1F64 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile8x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile9x1F64 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile9x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile10x1F64 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile10x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile11x1F64 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile11x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile12x1F64 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile12x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F64 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile1x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile2x4F64 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile2x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile3x4F64 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile3x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // addRowsF64 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
@@ -421,493 +474,493 @@ func packRows4F64AVX2(k int, panel *float64, next int, b *float64, ld int)
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x1F16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x1F16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x1F16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x1F16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x1F16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x1F16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x2F16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x2F16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x2F16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x2F16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x2F16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x2F16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x2F16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x2F16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x2F16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x2F16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x2F16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x2F16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x4F16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x4F16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x4F16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x1BF16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x1BF16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x1BF16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x1BF16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x1BF16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x1BF16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x2BF16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x2BF16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x2BF16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x2BF16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x2BF16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x2BF16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile7x2BF16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile8x2BF16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile9x2BF16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile10x2BF16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile11x2BF16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile12x2BF16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x4BF16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x4BF16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x4BF16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
@@ -1014,65 +1067,65 @@ func peakF32AVX512(turns int)
 func peakF32AVX2(turns int)
 
 // tileF32 computes a tile in the current tier; see tile1x1F32.
-func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	if cpu.Current() == cpu.AVX512 {
 		switch rows<<2 + panels - 1 {
 		case 1<<2 + 0:
-			tile1x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 0:
-			tile2x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 0:
-			tile3x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 0:
-			tile4x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 0:
-			tile5x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 0:
-			tile6x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 0:
-			tile7x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 0:
-			tile8x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 0:
-			tile9x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 0:
-			tile10x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 0:
-			tile11x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 0:
-			tile12x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x1F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 1:
-			tile1x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 1:
-			tile2x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 1:
-			tile3x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 1:
-			tile4x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 1:
-			tile5x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 1:
-			tile6x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 1:
-			tile7x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 1:
-			tile8x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 1:
-			tile9x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 1:
-			tile10x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 1:
-			tile11x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 1:
-			tile12x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x2F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 3:
-			tile1x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 3:
-			tile2x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 3:
-			tile3x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 3:
-			tile4x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x4F32AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		default:
 			panic("no such tile")
 		}
@@ -1080,19 +1133,19 @@ func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext 
 	}
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4F32AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -1107,39 +1160,39 @@ func tileRowsF32(panels int) int {
 }
 
 // tileF64 computes a tile in the current tier; see tile1x1F32.
-func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool) {
+func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int) {
 	if cpu.Current() == cpu.AVX512 {
 		switch rows<<2 + panels - 1 {
 		case 1<<2 + 0:
-			tile1x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 0:
-			tile2x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 0:
-			tile3x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 0:
-			tile4x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 0:
-			tile5x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 0:
-			tile6x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 0:
-			tile7x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 0:
-			tile8x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 0:
-			tile9x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 0:
-			tile10x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 0:
-			tile11x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 0:
-			tile12x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x1F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 3:
-			tile1x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 3:
-			tile2x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 3:
-			tile3x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x4F64AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		default:
 			panic("no such tile")
 		}
@@ -1147,11 +1200,11 @@ func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext 
 	}
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F64AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -1166,65 +1219,65 @@ func tileRowsF64(panels int) int {
 }
 
 // tileF16 computes a tile in the current tier; see tile1x1F32.
-func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	if cpu.Current() == cpu.AVX512 {
 		switch rows<<2 + panels - 1 {
 		case 1<<2 + 0:
-			tile1x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 0:
-			tile2x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 0:
-			tile3x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 0:
-			tile4x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 0:
-			tile5x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 0:
-			tile6x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 0:
-			tile7x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 0:
-			tile8x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 0:
-			tile9x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 0:
-			tile10x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 0:
-			tile11x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 0:
-			tile12x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x1F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 1:
-			tile1x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 1:
-			tile2x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 1:
-			tile3x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 1:
-			tile4x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 1:
-			tile5x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 1:
-			tile6x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 1:
-			tile7x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 1:
-			tile8x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 1:
-			tile9x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 1:
-			tile10x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 1:
-			tile11x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 1:
-			tile12x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x2F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 3:
-			tile1x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 3:
-			tile2x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 3:
-			tile3x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 3:
-			tile4x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x4F16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		default:
 			panic("no such tile")
 		}
@@ -1232,19 +1285,19 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 	}
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4F16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -1259,65 +1312,65 @@ func tileRowsF16(panels int) int {
 }
 
 // tileBF16 computes a tile in the current tier; see tile1x1F32.
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	if cpu.Current() == cpu.AVX512 {
 		switch rows<<2 + panels - 1 {
 		case 1<<2 + 0:
-			tile1x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 0:
-			tile2x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 0:
-			tile3x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 0:
-			tile4x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 0:
-			tile5x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 0:
-			tile6x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 0:
-			tile7x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 0:
-			tile8x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 0:
-			tile9x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 0:
-			tile10x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 0:
-			tile11x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 0:
-			tile12x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 1:
-			tile1x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 1:
-			tile2x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 1:
-			tile3x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 1:
-			tile4x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 5<<2 + 1:
-			tile5x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile5x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 6<<2 + 1:
-			tile6x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile6x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 7<<2 + 1:
-			tile7x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile7x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 8<<2 + 1:
-			tile8x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile8x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 9<<2 + 1:
-			tile9x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile9x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 10<<2 + 1:
-			tile10x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile10x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 11<<2 + 1:
-			tile11x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile11x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 12<<2 + 1:
-			tile12x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile12x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 1<<2 + 3:
-			tile1x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile1x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 2<<2 + 3:
-			tile2x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile2x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 3<<2 + 3:
-			tile3x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile3x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		case 4<<2 + 3:
-			tile4x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+			tile4x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 		default:
 			panic("no such tile")
 		}
@@ -1325,19 +1378,19 @@ func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext 
 	}
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}

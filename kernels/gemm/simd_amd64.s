@@ -5,11 +5,12 @@
 #include "textflag.h"
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 1 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile1x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -75,11 +76,12 @@ done:
 	RET
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile2x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -160,11 +162,12 @@ done:
 	RET
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 3 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile3x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -260,11 +263,12 @@ done:
 	RET
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile4x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -379,11 +383,12 @@ done:
 	RET
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 5 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile5x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -513,11 +518,12 @@ done:
 	RET
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile6x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -662,11 +668,12 @@ done:
 	RET
 
 // tile7x1F32 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 7 vector registers, row by row; one p touches 92 bytes.
 //
-// func tile7x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile7x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -829,11 +836,12 @@ done:
 	RET
 
 // tile8x1F32 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 96 bytes.
 //
-// func tile8x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile8x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1011,11 +1019,12 @@ done:
 	RET
 
 // tile9x1F32 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 9 vector registers, row by row; one p touches 100 bytes.
 //
-// func tile9x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile9x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1208,11 +1217,12 @@ done:
 	RET
 
 // tile10x1F32 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 104 bytes.
 //
-// func tile10x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile10x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1423,11 +1433,12 @@ done:
 	RET
 
 // tile11x1F32 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 11 vector registers, row by row; one p touches 108 bytes.
 //
-// func tile11x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile11x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1653,11 +1664,12 @@ done:
 	RET
 
 // tile12x1F32 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 112 bytes.
 //
-// func tile12x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x1F32AVX512(SB), NOSPLIT, $0-73
+// func tile12x1F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x1F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1898,11 +1910,12 @@ done:
 	RET
 
 // tile1x2F32 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 132 bytes.
 //
-// func tile1x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile1x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -1971,11 +1984,12 @@ done:
 	RET
 
 // tile2x2F32 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile2x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile2x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -2077,11 +2091,12 @@ done:
 	RET
 
 // tile3x2F32 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 140 bytes.
 //
-// func tile3x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile3x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -2206,11 +2221,12 @@ done:
 	RET
 
 // tile4x2F32 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile4x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile4x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -2362,11 +2378,12 @@ done:
 	RET
 
 // tile5x2F32 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 148 bytes.
 //
-// func tile5x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile5x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -2552,11 +2569,12 @@ done:
 	RET
 
 // tile6x2F32 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile6x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile6x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -2765,11 +2783,12 @@ done:
 	RET
 
 // tile7x2F32 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 14 vector registers, row by row; one p touches 156 bytes.
 //
-// func tile7x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile7x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -3004,11 +3023,12 @@ done:
 	RET
 
 // tile8x2F32 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 160 bytes.
 //
-// func tile8x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile8x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -3266,11 +3286,12 @@ done:
 	RET
 
 // tile9x2F32 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 18 vector registers, row by row; one p touches 164 bytes.
 //
-// func tile9x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile9x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -3551,11 +3572,12 @@ done:
 	RET
 
 // tile10x2F32 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 168 bytes.
 //
-// func tile10x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile10x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -3862,11 +3884,12 @@ done:
 	RET
 
 // tile11x2F32 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 22 vector registers, row by row; one p touches 172 bytes.
 //
-// func tile11x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile11x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -4196,11 +4219,12 @@ done:
 	RET
 
 // tile12x2F32 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 176 bytes.
 //
-// func tile12x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x2F32AVX512(SB), NOSPLIT, $0-73
+// func tile12x2F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x2F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -4553,11 +4577,12 @@ done:
 	RET
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F32AVX512(SB), NOSPLIT, $0-73
+// func tile1x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -4587,49 +4612,55 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $2, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VFMADD231PS 0(DI), Z4, Z0
 	VFMADD231PS 0(DI)(R13*1), Z4, Z1
 	VFMADD231PS 0(DI)(R13*2), Z4, Z2
 	VFMADD231PS 0(DI)(AX*1), Z4, Z3
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 4(SI), Z4
 	VFMADD231PS 0(DI), Z4, Z0
 	VFMADD231PS 0(DI)(R13*1), Z4, Z1
 	VFMADD231PS 0(DI)(R13*2), Z4, Z2
 	VFMADD231PS 0(DI)(AX*1), Z4, Z3
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z4
 	VFMADD231PS 0(DI), Z4, Z0
 	VFMADD231PS 0(DI)(R13*1), Z4, Z1
 	VFMADD231PS 0(DI)(R13*2), Z4, Z2
 	VFMADD231PS 0(DI)(AX*1), Z4, Z3
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 12(SI), Z4
 	VFMADD231PS 0(DI), Z4, Z0
 	VFMADD231PS 0(DI)(R13*1), Z4, Z1
 	VFMADD231PS 0(DI)(R13*2), Z4, Z2
 	VFMADD231PS 0(DI)(AX*1), Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -4637,16 +4668,17 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VFMADD231PS 0(DI), Z4, Z0
 	VFMADD231PS 0(DI)(R13*1), Z4, Z1
 	VFMADD231PS 0(DI)(R13*2), Z4, Z2
 	VFMADD231PS 0(DI)(AX*1), Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -4665,11 +4697,12 @@ done:
 	RET
 
 // tile2x4F32 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 264 bytes.
 //
-// func tile2x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x4F32AVX512(SB), NOSPLIT, $0-73
+// func tile2x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x4F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -4708,13 +4741,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $2, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VMOVUPS 0(DI), Z10
@@ -4730,10 +4765,11 @@ loop:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 4(SI), Z8
 	VBROADCASTSS 4(SI)(R11*1), Z9
 	VMOVUPS 0(DI), Z14
@@ -4749,10 +4785,11 @@ loop:
 	VFMADD231PS Z17, Z8, Z3
 	VFMADD231PS Z17, Z9, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z8
 	VBROADCASTSS 8(SI)(R11*1), Z9
 	VMOVUPS 0(DI), Z18
@@ -4768,10 +4805,11 @@ loop:
 	VFMADD231PS Z21, Z8, Z3
 	VFMADD231PS Z21, Z9, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 12(SI), Z8
 	VBROADCASTSS 12(SI)(R11*1), Z9
 	VMOVUPS 0(DI), Z22
@@ -4787,6 +4825,7 @@ loop:
 	VFMADD231PS Z25, Z8, Z3
 	VFMADD231PS Z25, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -4794,10 +4833,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VMOVUPS 0(DI), Z10
@@ -4813,6 +4852,7 @@ single:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -4836,11 +4876,12 @@ done:
 	RET
 
 // tile3x4F32 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 268 bytes.
 //
-// func tile3x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x4F32AVX512(SB), NOSPLIT, $0-73
+// func tile3x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x4F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -4888,13 +4929,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $2, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -4915,10 +4958,11 @@ loop:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 4(SI), Z12
 	VBROADCASTSS 4(SI)(R11*1), Z13
 	VBROADCASTSS 4(SI)(R11*2), Z14
@@ -4939,10 +4983,11 @@ loop:
 	VFMADD231PS Z22, Z13, Z7
 	VFMADD231PS Z22, Z14, Z11
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z12
 	VBROADCASTSS 8(SI)(R11*1), Z13
 	VBROADCASTSS 8(SI)(R11*2), Z14
@@ -4963,10 +5008,11 @@ loop:
 	VFMADD231PS Z26, Z13, Z7
 	VFMADD231PS Z26, Z14, Z11
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 12(SI), Z12
 	VBROADCASTSS 12(SI)(R11*1), Z13
 	VBROADCASTSS 12(SI)(R11*2), Z14
@@ -4987,6 +5033,7 @@ loop:
 	VFMADD231PS Z30, Z13, Z7
 	VFMADD231PS Z30, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -4994,10 +5041,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -5018,6 +5065,7 @@ single:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -5046,11 +5094,12 @@ done:
 	RET
 
 // tile4x4F32 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 272 bytes.
 //
-// func tile4x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x4F32AVX512(SB), NOSPLIT, $0-73
+// func tile4x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x4F32AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5109,13 +5158,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $2, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 0(DI)(R13*1), Z17
 	VMOVUPS 0(DI)(R13*2), Z18
@@ -5141,10 +5192,11 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 0(DI)(R13*1), Z17
 	VMOVUPS 0(DI)(R13*2), Z18
@@ -5170,10 +5222,11 @@ loop:
 	VFMADD231PS Z18, Z27, Z14
 	VFMADD231PS Z19, Z27, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 0(DI)(R13*1), Z17
 	VMOVUPS 0(DI)(R13*2), Z18
@@ -5199,10 +5252,11 @@ loop:
 	VFMADD231PS Z18, Z31, Z14
 	VFMADD231PS Z19, Z31, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 0(DI)(R13*1), Z17
 	VMOVUPS 0(DI)(R13*2), Z18
@@ -5228,6 +5282,7 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	ADDQ $16, R8
 	SUBQ $4, CX
@@ -5236,10 +5291,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VMOVUPS 0(DI), Z16
 	VMOVUPS 0(DI)(R13*1), Z17
 	VMOVUPS 0(DI)(R13*2), Z18
@@ -5265,6 +5320,7 @@ single:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	ADDQ $4, R8
 	DECQ CX
@@ -5299,11 +5355,12 @@ done:
 	RET
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile1x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5378,11 +5435,12 @@ done:
 	RET
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile2x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5490,11 +5548,12 @@ done:
 	RET
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile3x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5625,11 +5684,12 @@ done:
 	RET
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile4x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5787,11 +5847,12 @@ done:
 	RET
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile5x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -5972,11 +6033,12 @@ done:
 	RET
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F32AVX2(SB), NOSPLIT, $0-73
+// func tile6x1F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6180,11 +6242,12 @@ done:
 	RET
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F32AVX2(SB), NOSPLIT, $0-73
+// func tile1x4F32AVX2(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F32AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6222,13 +6285,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $2, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VFMADD231PS 0(DI), Y8, Y0
 	VFMADD231PS 32(DI), Y8, Y1
@@ -6239,10 +6304,11 @@ loop:
 	VFMADD231PS 0(DI)(AX*1), Y8, Y6
 	VFMADD231PS 32(DI)(AX*1), Y8, Y7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 4(SI), Y8
 	VFMADD231PS 0(DI), Y8, Y0
 	VFMADD231PS 32(DI), Y8, Y1
@@ -6253,10 +6319,11 @@ loop:
 	VFMADD231PS 0(DI)(AX*1), Y8, Y6
 	VFMADD231PS 32(DI)(AX*1), Y8, Y7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Y8
 	VFMADD231PS 0(DI), Y8, Y0
 	VFMADD231PS 32(DI), Y8, Y1
@@ -6267,10 +6334,11 @@ loop:
 	VFMADD231PS 0(DI)(AX*1), Y8, Y6
 	VFMADD231PS 32(DI)(AX*1), Y8, Y7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 12(SI), Y8
 	VFMADD231PS 0(DI), Y8, Y0
 	VFMADD231PS 32(DI), Y8, Y1
@@ -6281,6 +6349,7 @@ loop:
 	VFMADD231PS 0(DI)(AX*1), Y8, Y6
 	VFMADD231PS 32(DI)(AX*1), Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -6288,10 +6357,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VFMADD231PS 0(DI), Y8, Y0
 	VFMADD231PS 32(DI), Y8, Y1
@@ -6302,6 +6371,7 @@ single:
 	VFMADD231PS 0(DI)(AX*1), Y8, Y6
 	VFMADD231PS 32(DI)(AX*1), Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -6528,11 +6598,12 @@ done:
 	RET
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile1x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile1x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile1x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6601,11 +6672,12 @@ done:
 	RET
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile2x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile2x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile2x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6707,11 +6779,12 @@ done:
 	RET
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile3x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile3x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile3x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6836,11 +6909,12 @@ done:
 	RET
 
 // tile4x1F64 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 160 bytes.
 //
-// func tile4x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile4x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile4x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -6992,11 +7066,12 @@ done:
 	RET
 
 // tile5x1F64 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 168 bytes.
 //
-// func tile5x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile5x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile5x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -7171,11 +7246,12 @@ done:
 	RET
 
 // tile6x1F64 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 176 bytes.
 //
-// func tile6x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile6x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile6x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -7373,11 +7449,12 @@ done:
 	RET
 
 // tile7x1F64 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 14 vector registers, row by row; one p touches 184 bytes.
 //
-// func tile7x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile7x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile7x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -7601,11 +7678,12 @@ done:
 	RET
 
 // tile8x1F64 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 192 bytes.
 //
-// func tile8x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile8x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile8x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -7852,11 +7930,12 @@ done:
 	RET
 
 // tile9x1F64 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 18 vector registers, row by row; one p touches 200 bytes.
 //
-// func tile9x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile9x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile9x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -8126,11 +8205,12 @@ done:
 	RET
 
 // tile10x1F64 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 208 bytes.
 //
-// func tile10x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile10x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile10x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -8426,11 +8506,12 @@ done:
 	RET
 
 // tile11x1F64 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 22 vector registers, row by row; one p touches 216 bytes.
 //
-// func tile11x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile11x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile11x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -8749,11 +8830,12 @@ done:
 	RET
 
 // tile12x1F64 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 224 bytes.
 //
-// func tile12x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile12x1F64AVX512(SB), NOSPLIT, $0-73
+// func tile12x1F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x1F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -9095,11 +9177,12 @@ done:
 	RET
 
 // tile1x4F64 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 520 bytes.
 //
-// func tile1x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile1x4F64AVX512(SB), NOSPLIT, $0-73
+// func tile1x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -9137,17 +9220,19 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $3, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z8
 	VFMADD231PD 0(DI), Z8, Z0
 	VFMADD231PD 64(DI), Z8, Z1
@@ -9158,14 +9243,15 @@ loop:
 	VFMADD231PD 0(DI)(AX*1), Z8, Z6
 	VFMADD231PD 64(DI)(AX*1), Z8, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 8(SI), Z8
 	VFMADD231PD 0(DI), Z8, Z0
 	VFMADD231PD 64(DI), Z8, Z1
@@ -9176,14 +9262,15 @@ loop:
 	VFMADD231PD 0(DI)(AX*1), Z8, Z6
 	VFMADD231PD 64(DI)(AX*1), Z8, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 16(SI), Z8
 	VFMADD231PD 0(DI), Z8, Z0
 	VFMADD231PD 64(DI), Z8, Z1
@@ -9194,14 +9281,15 @@ loop:
 	VFMADD231PD 0(DI)(AX*1), Z8, Z6
 	VFMADD231PD 64(DI)(AX*1), Z8, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 24(SI), Z8
 	VFMADD231PD 0(DI), Z8, Z0
 	VFMADD231PD 64(DI), Z8, Z1
@@ -9212,6 +9300,7 @@ loop:
 	VFMADD231PD 0(DI)(AX*1), Z8, Z6
 	VFMADD231PD 64(DI)(AX*1), Z8, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $32, SI
 	SUBQ $4, CX
 	JGE loop
@@ -9219,14 +9308,14 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z8
 	VFMADD231PD 0(DI), Z8, Z0
 	VFMADD231PD 64(DI), Z8, Z1
@@ -9237,6 +9326,7 @@ single:
 	VFMADD231PD 0(DI)(AX*1), Z8, Z6
 	VFMADD231PD 64(DI)(AX*1), Z8, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $8, SI
 	DECQ CX
 	JNE single
@@ -9259,11 +9349,12 @@ done:
 	RET
 
 // tile2x4F64 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 528 bytes.
 //
-// func tile2x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile2x4F64AVX512(SB), NOSPLIT, $0-73
+// func tile2x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x4F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -9318,17 +9409,19 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $3, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z16
 	VBROADCASTSD 0(SI)(R11*1), Z17
 	VMOVUPS 0(DI), Z18
@@ -9356,14 +9449,15 @@ loop:
 	VFMADD231PD Z25, Z16, Z7
 	VFMADD231PD Z25, Z17, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 8(SI), Z16
 	VBROADCASTSD 8(SI)(R11*1), Z17
 	VMOVUPS 0(DI), Z26
@@ -9391,14 +9485,15 @@ loop:
 	VFMADD231PD Z19, Z16, Z7
 	VFMADD231PD Z19, Z17, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 16(SI), Z16
 	VBROADCASTSD 16(SI)(R11*1), Z17
 	VMOVUPS 0(DI), Z20
@@ -9426,14 +9521,15 @@ loop:
 	VFMADD231PD Z27, Z16, Z7
 	VFMADD231PD Z27, Z17, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 24(SI), Z16
 	VBROADCASTSD 24(SI)(R11*1), Z17
 	VMOVUPS 0(DI), Z28
@@ -9461,6 +9557,7 @@ loop:
 	VFMADD231PD Z21, Z16, Z7
 	VFMADD231PD Z21, Z17, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $32, SI
 	SUBQ $4, CX
 	JGE loop
@@ -9468,14 +9565,14 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z16
 	VBROADCASTSD 0(SI)(R11*1), Z17
 	VMOVUPS 0(DI), Z18
@@ -9503,6 +9600,7 @@ single:
 	VFMADD231PD Z25, Z16, Z7
 	VFMADD231PD Z25, Z17, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $8, SI
 	DECQ CX
 	JNE single
@@ -9534,11 +9632,12 @@ done:
 	RET
 
 // tile3x4F64 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 536 bytes.
 //
-// func tile3x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile3x4F64AVX512(SB), NOSPLIT, $0-73
+// func tile3x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x4F64AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -9610,17 +9709,19 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $3, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z24
 	VBROADCASTSD 0(SI)(R11*1), Z25
 	VBROADCASTSD 0(SI)(R11*2), Z26
@@ -9657,14 +9758,15 @@ loop:
 	VFMADD231PD Z29, Z25, Z15
 	VFMADD231PD Z29, Z26, Z23
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 8(SI), Z24
 	VBROADCASTSD 8(SI)(R11*1), Z25
 	VBROADCASTSD 8(SI)(R11*2), Z26
@@ -9701,14 +9803,15 @@ loop:
 	VFMADD231PD Z27, Z25, Z15
 	VFMADD231PD Z27, Z26, Z23
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 16(SI), Z24
 	VBROADCASTSD 16(SI)(R11*1), Z25
 	VBROADCASTSD 16(SI)(R11*2), Z26
@@ -9745,14 +9848,15 @@ loop:
 	VFMADD231PD Z30, Z25, Z15
 	VFMADD231PD Z30, Z26, Z23
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 24(SI), Z24
 	VBROADCASTSD 24(SI)(R11*1), Z25
 	VBROADCASTSD 24(SI)(R11*2), Z26
@@ -9789,6 +9893,7 @@ loop:
 	VFMADD231PD Z28, Z25, Z15
 	VFMADD231PD Z28, Z26, Z23
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $32, SI
 	SUBQ $4, CX
 	JGE loop
@@ -9796,14 +9901,14 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
-	PREFETCHT0 320(DI)
-	PREFETCHT0 320(DI)(R13*1)
-	PREFETCHT0 320(DI)(R13*2)
-	PREFETCHT0 320(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 64(BX)(R13*1)
+	PREFETCHT1 64(BX)(R13*2)
+	PREFETCHT1 64(BX)(AX*1)
 	VBROADCASTSD 0(SI), Z24
 	VBROADCASTSD 0(SI)(R11*1), Z25
 	VBROADCASTSD 0(SI)(R11*2), Z26
@@ -9840,6 +9945,7 @@ single:
 	VFMADD231PD Z29, Z25, Z15
 	VFMADD231PD Z29, Z26, Z23
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $8, SI
 	DECQ CX
 	JNE single
@@ -9880,11 +9986,12 @@ done:
 	RET
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile1x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile1x1F64AVX2(SB), NOSPLIT, $0-73
+// func tile1x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F64AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -9980,11 +10087,12 @@ done:
 	RET
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile2x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile2x1F64AVX2(SB), NOSPLIT, $0-73
+// func tile2x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F64AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10139,11 +10247,12 @@ done:
 	RET
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile3x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile3x1F64AVX2(SB), NOSPLIT, $0-73
+// func tile3x1F64AVX2(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F64AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10572,11 +10681,11 @@ done:
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 1 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile1x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10643,11 +10752,11 @@ done:
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile2x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10729,11 +10838,11 @@ done:
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 3 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile3x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10830,11 +10939,11 @@ done:
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile4x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -10950,11 +11059,11 @@ done:
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 5 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile5x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -11085,11 +11194,11 @@ done:
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile6x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -11235,11 +11344,11 @@ done:
 
 // tile7x1F16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 7 vector registers, row by row; one p touches 92 bytes.
 //
-// func tile7x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile7x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -11403,11 +11512,11 @@ done:
 
 // tile8x1F16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 96 bytes.
 //
-// func tile8x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile8x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -11586,11 +11695,11 @@ done:
 
 // tile9x1F16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 9 vector registers, row by row; one p touches 100 bytes.
 //
-// func tile9x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile9x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -11784,11 +11893,11 @@ done:
 
 // tile10x1F16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 104 bytes.
 //
-// func tile10x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile10x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12000,11 +12109,11 @@ done:
 
 // tile11x1F16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 11 vector registers, row by row; one p touches 108 bytes.
 //
-// func tile11x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile11x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12231,11 +12340,11 @@ done:
 
 // tile12x1F16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 112 bytes.
 //
-// func tile12x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x1F16AVX512(SB), NOSPLIT, $0-73
+// func tile12x1F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x1F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12477,11 +12586,11 @@ done:
 
 // tile1x2F16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 132 bytes.
 //
-// func tile1x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile1x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12561,11 +12670,11 @@ done:
 
 // tile2x2F16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile2x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile2x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12668,11 +12777,11 @@ done:
 
 // tile3x2F16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 140 bytes.
 //
-// func tile3x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile3x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12798,11 +12907,11 @@ done:
 
 // tile4x2F16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile4x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile4x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -12955,11 +13064,11 @@ done:
 
 // tile5x2F16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 148 bytes.
 //
-// func tile5x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile5x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -13142,11 +13251,11 @@ done:
 
 // tile6x2F16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile6x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile6x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -13352,11 +13461,11 @@ done:
 
 // tile7x2F16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 14 vector registers, row by row; one p touches 156 bytes.
 //
-// func tile7x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile7x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -13588,11 +13697,11 @@ done:
 
 // tile8x2F16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 160 bytes.
 //
-// func tile8x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile8x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -13847,11 +13956,11 @@ done:
 
 // tile9x2F16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 18 vector registers, row by row; one p touches 164 bytes.
 //
-// func tile9x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile9x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -14129,11 +14238,11 @@ done:
 
 // tile10x2F16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 168 bytes.
 //
-// func tile10x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile10x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -14437,11 +14546,11 @@ done:
 
 // tile11x2F16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 22 vector registers, row by row; one p touches 172 bytes.
 //
-// func tile11x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile11x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -14768,11 +14877,11 @@ done:
 
 // tile12x2F16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 176 bytes.
 //
-// func tile12x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x2F16AVX512(SB), NOSPLIT, $0-73
+// func tile12x2F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x2F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15122,11 +15231,11 @@ done:
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F16AVX512(SB), NOSPLIT, $0-73
+// func tile1x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15156,13 +15265,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VCVTPH2PS 0(DI), Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -15173,6 +15284,7 @@ loop:
 	VCVTPH2PS 0(DI)(AX*1), Z8
 	VFMADD231PS Z8, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z4
 	VCVTPH2PS 0(DI), Z9
 	VFMADD231PS Z9, Z4, Z0
@@ -15183,10 +15295,11 @@ loop:
 	VCVTPH2PS 0(DI)(AX*1), Z12
 	VFMADD231PS Z12, Z4, Z3
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z4
 	VCVTPH2PS 0(DI), Z13
 	VFMADD231PS Z13, Z4, Z0
@@ -15197,6 +15310,7 @@ loop:
 	VCVTPH2PS 0(DI)(AX*1), Z16
 	VFMADD231PS Z16, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z4
 	VCVTPH2PS 0(DI), Z17
 	VFMADD231PS Z17, Z4, Z0
@@ -15207,6 +15321,7 @@ loop:
 	VCVTPH2PS 0(DI)(AX*1), Z20
 	VFMADD231PS Z20, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -15214,10 +15329,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VCVTPH2PS 0(DI), Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -15228,6 +15343,7 @@ single:
 	VCVTPH2PS 0(DI)(AX*1), Z8
 	VFMADD231PS Z8, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -15247,11 +15363,11 @@ done:
 
 // tile2x4F16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 264 bytes.
 //
-// func tile2x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x4F16AVX512(SB), NOSPLIT, $0-73
+// func tile2x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x4F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15290,13 +15406,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VCVTPH2PS 0(DI), Z10
@@ -15312,6 +15430,7 @@ loop:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z8
 	VBROADCASTSS 4(SI)(R11*1), Z9
 	VCVTPH2PS 0(DI), Z14
@@ -15327,10 +15446,11 @@ loop:
 	VFMADD231PS Z17, Z8, Z3
 	VFMADD231PS Z17, Z9, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z8
 	VBROADCASTSS 8(SI)(R11*1), Z9
 	VCVTPH2PS 0(DI), Z18
@@ -15346,6 +15466,7 @@ loop:
 	VFMADD231PS Z21, Z8, Z3
 	VFMADD231PS Z21, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z8
 	VBROADCASTSS 12(SI)(R11*1), Z9
 	VCVTPH2PS 0(DI), Z22
@@ -15361,6 +15482,7 @@ loop:
 	VFMADD231PS Z25, Z8, Z3
 	VFMADD231PS Z25, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -15368,10 +15490,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VCVTPH2PS 0(DI), Z10
@@ -15387,6 +15509,7 @@ single:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -15411,11 +15534,11 @@ done:
 
 // tile3x4F16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 268 bytes.
 //
-// func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x4F16AVX512(SB), NOSPLIT, $0-73
+// func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x4F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15463,13 +15586,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -15490,6 +15615,7 @@ loop:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z12
 	VBROADCASTSS 4(SI)(R11*1), Z13
 	VBROADCASTSS 4(SI)(R11*2), Z14
@@ -15510,10 +15636,11 @@ loop:
 	VFMADD231PS Z22, Z13, Z7
 	VFMADD231PS Z22, Z14, Z11
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z12
 	VBROADCASTSS 8(SI)(R11*1), Z13
 	VBROADCASTSS 8(SI)(R11*2), Z14
@@ -15534,6 +15661,7 @@ loop:
 	VFMADD231PS Z26, Z13, Z7
 	VFMADD231PS Z26, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z12
 	VBROADCASTSS 12(SI)(R11*1), Z13
 	VBROADCASTSS 12(SI)(R11*2), Z14
@@ -15554,6 +15682,7 @@ loop:
 	VFMADD231PS Z30, Z13, Z7
 	VFMADD231PS Z30, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -15561,10 +15690,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -15585,6 +15714,7 @@ single:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -15614,11 +15744,11 @@ done:
 
 // tile4x4F16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 272 bytes.
 //
-// func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x4F16AVX512(SB), NOSPLIT, $0-73
+// func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x4F16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15677,13 +15807,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VCVTPH2PS 0(DI), Z16
 	VCVTPH2PS 0(DI)(R13*1), Z17
 	VCVTPH2PS 0(DI)(R13*2), Z18
@@ -15709,6 +15841,7 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VCVTPH2PS 0(DI), Z16
 	VCVTPH2PS 0(DI)(R13*1), Z17
 	VCVTPH2PS 0(DI)(R13*2), Z18
@@ -15734,10 +15867,11 @@ loop:
 	VFMADD231PS Z18, Z27, Z14
 	VFMADD231PS Z19, Z27, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VCVTPH2PS 0(DI), Z16
 	VCVTPH2PS 0(DI)(R13*1), Z17
 	VCVTPH2PS 0(DI)(R13*2), Z18
@@ -15763,6 +15897,7 @@ loop:
 	VFMADD231PS Z18, Z31, Z14
 	VFMADD231PS Z19, Z31, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VCVTPH2PS 0(DI), Z16
 	VCVTPH2PS 0(DI)(R13*1), Z17
 	VCVTPH2PS 0(DI)(R13*2), Z18
@@ -15788,6 +15923,7 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	ADDQ $16, R8
 	SUBQ $4, CX
@@ -15796,10 +15932,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VCVTPH2PS 0(DI), Z16
 	VCVTPH2PS 0(DI)(R13*1), Z17
 	VCVTPH2PS 0(DI)(R13*2), Z18
@@ -15825,6 +15961,7 @@ single:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	ADDQ $4, R8
 	DECQ CX
@@ -15860,11 +15997,11 @@ done:
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile1x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -15948,11 +16085,11 @@ done:
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile2x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16059,11 +16196,11 @@ done:
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile3x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16193,11 +16330,11 @@ done:
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile4x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16354,11 +16491,11 @@ done:
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile5x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16538,11 +16675,11 @@ done:
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F16AVX2(SB), NOSPLIT, $0-73
+// func tile6x1F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16745,11 +16882,11 @@ done:
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F16AVX2(SB), NOSPLIT, $0-73
+// func tile1x4F16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16787,13 +16924,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VCVTPH2PS 0(DI), Y9
 	VFMADD231PS Y9, Y8, Y0
@@ -16812,6 +16951,7 @@ loop:
 	VCVTPH2PS 16(DI)(AX*1), Y9
 	VFMADD231PS Y9, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Y8
 	VCVTPH2PS 0(DI), Y10
 	VFMADD231PS Y10, Y8, Y0
@@ -16830,10 +16970,11 @@ loop:
 	VCVTPH2PS 16(DI)(AX*1), Y10
 	VFMADD231PS Y10, Y8, Y7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Y8
 	VCVTPH2PS 0(DI), Y11
 	VFMADD231PS Y11, Y8, Y0
@@ -16852,6 +16993,7 @@ loop:
 	VCVTPH2PS 16(DI)(AX*1), Y11
 	VFMADD231PS Y11, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Y8
 	VCVTPH2PS 0(DI), Y12
 	VFMADD231PS Y12, Y8, Y0
@@ -16870,6 +17012,7 @@ loop:
 	VCVTPH2PS 16(DI)(AX*1), Y12
 	VFMADD231PS Y12, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -16877,10 +17020,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VCVTPH2PS 0(DI), Y9
 	VFMADD231PS Y9, Y8, Y0
@@ -16899,6 +17042,7 @@ single:
 	VCVTPH2PS 16(DI)(AX*1), Y9
 	VFMADD231PS Y9, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -16922,11 +17066,11 @@ done:
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 1 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -16998,11 +17142,11 @@ done:
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17089,11 +17233,11 @@ done:
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 3 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17195,11 +17339,11 @@ done:
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17320,11 +17464,11 @@ done:
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 5 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17460,11 +17604,11 @@ done:
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17615,11 +17759,11 @@ done:
 
 // tile7x1BF16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 7 vector registers, row by row; one p touches 92 bytes.
 //
-// func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17788,11 +17932,11 @@ done:
 
 // tile8x1BF16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 96 bytes.
 //
-// func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -17976,11 +18120,11 @@ done:
 
 // tile9x1BF16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 9 vector registers, row by row; one p touches 100 bytes.
 //
-// func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -18179,11 +18323,11 @@ done:
 
 // tile10x1BF16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 104 bytes.
 //
-// func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -18400,11 +18544,11 @@ done:
 
 // tile11x1BF16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 11 vector registers, row by row; one p touches 108 bytes.
 //
-// func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -18636,11 +18780,11 @@ done:
 
 // tile12x1BF16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 112 bytes.
 //
-// func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x1BF16AVX512(SB), NOSPLIT, $0-73
+// func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x1BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -18887,11 +19031,11 @@ done:
 
 // tile1x2BF16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 132 bytes.
 //
-// func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -18981,11 +19125,11 @@ done:
 
 // tile2x2BF16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -19098,11 +19242,11 @@ done:
 
 // tile3x2BF16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 140 bytes.
 //
-// func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -19238,11 +19382,11 @@ done:
 
 // tile4x2BF16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -19405,11 +19549,11 @@ done:
 
 // tile5x2BF16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 148 bytes.
 //
-// func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -19602,11 +19746,11 @@ done:
 
 // tile6x2BF16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -19822,11 +19966,11 @@ done:
 
 // tile7x2BF16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 14 vector registers, row by row; one p touches 156 bytes.
 //
-// func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile7x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile7x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -20068,11 +20212,11 @@ done:
 
 // tile8x2BF16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 160 bytes.
 //
-// func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile8x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile8x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -20337,11 +20481,11 @@ done:
 
 // tile9x2BF16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 18 vector registers, row by row; one p touches 164 bytes.
 //
-// func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile9x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile9x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -20629,11 +20773,11 @@ done:
 
 // tile10x2BF16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 168 bytes.
 //
-// func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile10x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile10x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -20947,11 +21091,11 @@ done:
 
 // tile11x2BF16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 22 vector registers, row by row; one p touches 172 bytes.
 //
-// func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile11x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile11x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -21288,11 +21432,11 @@ done:
 
 // tile12x2BF16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is
 // one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16.
+// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 176 bytes.
 //
-// func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile12x2BF16AVX512(SB), NOSPLIT, $0-73
+// func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile12x2BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -21652,11 +21796,11 @@ done:
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4BF16AVX512(SB), NOSPLIT, $0-73
+// func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -21686,13 +21830,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VPMOVZXWD 0(DI), Z5
 	VPSLLD $16, Z5, Z5
@@ -21707,6 +21853,7 @@ loop:
 	VPSLLD $16, Z8, Z8
 	VFMADD231PS Z8, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z4
 	VPMOVZXWD 0(DI), Z9
 	VPSLLD $16, Z9, Z9
@@ -21721,10 +21868,11 @@ loop:
 	VPSLLD $16, Z12, Z12
 	VFMADD231PS Z12, Z4, Z3
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z4
 	VPMOVZXWD 0(DI), Z13
 	VPSLLD $16, Z13, Z13
@@ -21739,6 +21887,7 @@ loop:
 	VPSLLD $16, Z16, Z16
 	VFMADD231PS Z16, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z4
 	VPMOVZXWD 0(DI), Z17
 	VPSLLD $16, Z17, Z17
@@ -21753,6 +21902,7 @@ loop:
 	VPSLLD $16, Z20, Z20
 	VFMADD231PS Z20, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -21760,10 +21910,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z4
 	VPMOVZXWD 0(DI), Z5
 	VPSLLD $16, Z5, Z5
@@ -21778,6 +21928,7 @@ single:
 	VPSLLD $16, Z8, Z8
 	VFMADD231PS Z8, Z4, Z3
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -21797,11 +21948,11 @@ done:
 
 // tile2x4BF16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 264 bytes.
 //
-// func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x4BF16AVX512(SB), NOSPLIT, $0-73
+// func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x4BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -21840,13 +21991,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VPMOVZXWD 0(DI), Z10
@@ -21866,6 +22019,7 @@ loop:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z8
 	VBROADCASTSS 4(SI)(R11*1), Z9
 	VPMOVZXWD 0(DI), Z14
@@ -21885,10 +22039,11 @@ loop:
 	VFMADD231PS Z17, Z8, Z3
 	VFMADD231PS Z17, Z9, Z7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z8
 	VBROADCASTSS 8(SI)(R11*1), Z9
 	VPMOVZXWD 0(DI), Z18
@@ -21908,6 +22063,7 @@ loop:
 	VFMADD231PS Z21, Z8, Z3
 	VFMADD231PS Z21, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z8
 	VBROADCASTSS 12(SI)(R11*1), Z9
 	VPMOVZXWD 0(DI), Z22
@@ -21927,6 +22083,7 @@ loop:
 	VFMADD231PS Z25, Z8, Z3
 	VFMADD231PS Z25, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -21934,10 +22091,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z8
 	VBROADCASTSS 0(SI)(R11*1), Z9
 	VPMOVZXWD 0(DI), Z10
@@ -21957,6 +22114,7 @@ single:
 	VFMADD231PS Z13, Z8, Z3
 	VFMADD231PS Z13, Z9, Z7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -21981,11 +22139,11 @@ done:
 
 // tile3x4BF16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 268 bytes.
 //
-// func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x4BF16AVX512(SB), NOSPLIT, $0-73
+// func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x4BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -22033,13 +22191,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -22064,6 +22224,7 @@ loop:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Z12
 	VBROADCASTSS 4(SI)(R11*1), Z13
 	VBROADCASTSS 4(SI)(R11*2), Z14
@@ -22088,10 +22249,11 @@ loop:
 	VFMADD231PS Z22, Z13, Z7
 	VFMADD231PS Z22, Z14, Z11
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Z12
 	VBROADCASTSS 8(SI)(R11*1), Z13
 	VBROADCASTSS 8(SI)(R11*2), Z14
@@ -22116,6 +22278,7 @@ loop:
 	VFMADD231PS Z26, Z13, Z7
 	VFMADD231PS Z26, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Z12
 	VBROADCASTSS 12(SI)(R11*1), Z13
 	VBROADCASTSS 12(SI)(R11*2), Z14
@@ -22140,6 +22303,7 @@ loop:
 	VFMADD231PS Z30, Z13, Z7
 	VFMADD231PS Z30, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -22147,10 +22311,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Z12
 	VBROADCASTSS 0(SI)(R11*1), Z13
 	VBROADCASTSS 0(SI)(R11*2), Z14
@@ -22175,6 +22339,7 @@ single:
 	VFMADD231PS Z18, Z13, Z7
 	VFMADD231PS Z18, Z14, Z11
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single
@@ -22204,11 +22369,11 @@ done:
 
 // tile4x4BF16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 272 bytes.
 //
-// func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x4BF16AVX512(SB), NOSPLIT, $0-73
+// func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x4BF16AVX512(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -22267,13 +22432,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VPMOVZXWD 0(DI), Z16
 	VPSLLD $16, Z16, Z16
 	VPMOVZXWD 0(DI)(R13*1), Z17
@@ -22303,6 +22470,7 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VPMOVZXWD 0(DI), Z16
 	VPSLLD $16, Z16, Z16
 	VPMOVZXWD 0(DI)(R13*1), Z17
@@ -22332,10 +22500,11 @@ loop:
 	VFMADD231PS Z18, Z27, Z14
 	VFMADD231PS Z19, Z27, Z15
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VPMOVZXWD 0(DI), Z16
 	VPSLLD $16, Z16, Z16
 	VPMOVZXWD 0(DI)(R13*1), Z17
@@ -22365,6 +22534,7 @@ loop:
 	VFMADD231PS Z18, Z31, Z14
 	VFMADD231PS Z19, Z31, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VPMOVZXWD 0(DI), Z16
 	VPSLLD $16, Z16, Z16
 	VPMOVZXWD 0(DI)(R13*1), Z17
@@ -22394,6 +22564,7 @@ loop:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	ADDQ $16, R8
 	SUBQ $4, CX
@@ -22402,10 +22573,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VPMOVZXWD 0(DI), Z16
 	VPSLLD $16, Z16, Z16
 	VPMOVZXWD 0(DI)(R13*1), Z17
@@ -22435,6 +22606,7 @@ single:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z19, Z23, Z15
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	ADDQ $4, R8
 	DECQ CX
@@ -22470,11 +22642,11 @@ done:
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 2 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -22568,11 +22740,11 @@ done:
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -22689,11 +22861,11 @@ done:
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 6 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -22833,11 +23005,11 @@ done:
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -23004,11 +23176,11 @@ done:
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 10 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -23198,11 +23370,11 @@ done:
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1BF16AVX2(SB), NOSPLIT, $0-73
+// func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -23415,11 +23587,11 @@ done:
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4BF16AVX2(SB), NOSPLIT, $0-73
+// func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4BF16AVX2(SB), NOSPLIT, $0-88
 	CMPB add+72(FP), $0
 	JEQ zero
 	MOVQ c+48(FP), DX
@@ -23457,13 +23629,15 @@ start:
 	MOVQ bnext+40(FP), R13
 	SHLQ $1, R13
 	LEAQ (R13)(R13*2), AX
+	MOVQ ahead+80(FP), BX
+	ADDQ DI, BX
 	SUBQ $4, CX
 	JLT rest
 loop:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VPMOVZXWD 0(DI), Y9
 	VPSLLD $16, Y9, Y9
@@ -23490,6 +23664,7 @@ loop:
 	VPSLLD $16, Y9, Y9
 	VFMADD231PS Y9, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 4(SI), Y8
 	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
@@ -23516,10 +23691,11 @@ loop:
 	VPSLLD $16, Y10, Y10
 	VFMADD231PS Y10, Y8, Y7
 	ADDQ R12, DI
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	ADDQ R12, BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 8(SI), Y8
 	VPMOVZXWD 0(DI), Y11
 	VPSLLD $16, Y11, Y11
@@ -23546,6 +23722,7 @@ loop:
 	VPSLLD $16, Y11, Y11
 	VFMADD231PS Y11, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	VBROADCASTSS 12(SI), Y8
 	VPMOVZXWD 0(DI), Y12
 	VPSLLD $16, Y12, Y12
@@ -23572,6 +23749,7 @@ loop:
 	VPSLLD $16, Y12, Y12
 	VFMADD231PS Y12, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $16, SI
 	SUBQ $4, CX
 	JGE loop
@@ -23579,10 +23757,10 @@ rest:
 	ADDQ $4, CX
 	JEQ done
 single:
-	PREFETCHT0 256(DI)
-	PREFETCHT0 256(DI)(R13*1)
-	PREFETCHT0 256(DI)(R13*2)
-	PREFETCHT0 256(DI)(AX*1)
+	PREFETCHT1 0(BX)
+	PREFETCHT1 0(BX)(R13*1)
+	PREFETCHT1 0(BX)(R13*2)
+	PREFETCHT1 0(BX)(AX*1)
 	VBROADCASTSS 0(SI), Y8
 	VPMOVZXWD 0(DI), Y9
 	VPSLLD $16, Y9, Y9
@@ -23609,6 +23787,7 @@ single:
 	VPSLLD $16, Y9, Y9
 	VFMADD231PS Y9, Y8, Y7
 	ADDQ R12, DI
+	ADDQ R12, BX
 	ADDQ $4, SI
 	DECQ CX
 	JNE single

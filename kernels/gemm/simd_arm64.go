@@ -8,46 +8,53 @@ package gemm
 const hasSIMD = true
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // addRowsF32 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
@@ -66,22 +73,25 @@ func packRows1F32(k int, panel *float32, next int, b *float32, ld int)
 func packRows4F32(k int, panel *float32, next int, b *float32, ld int)
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile1x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile2x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
+func tile3x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
 
 // addRowsF64 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
@@ -101,101 +111,101 @@ func packRows4F64(k int, panel *float64, next int, b *float64, ld int)
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 //
 //go:noescape
-func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
+func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
@@ -232,22 +242,22 @@ func pack16F32(k int, panel, w *float32, ldw int)
 func peakF32(turns int)
 
 // tileF32 computes a tile in the current tier; see tile1x1F32.
-func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4F32(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -259,14 +269,14 @@ func tileRowsF32(panels int) int {
 }
 
 // tileF64 computes a tile in the current tier; see tile1x1F32.
-func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool) {
+func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int) {
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F64(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -278,22 +288,22 @@ func tileRowsF64(panels int) int {
 }
 
 // tileF16 computes a tile in the current tier; see tile1x1F32.
-func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4F16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}
@@ -305,22 +315,22 @@ func tileRowsF16(panels int) int {
 }
 
 // tileBF16 computes a tile in the current tier; see tile1x1F32.
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 2<<2 + 0:
-		tile2x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile2x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 3<<2 + 0:
-		tile3x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile3x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 4<<2 + 0:
-		tile4x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile4x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 5<<2 + 0:
-		tile5x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile5x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 6<<2 + 0:
-		tile6x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile6x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	case 1<<2 + 3:
-		tile1x4BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)
+		tile1x4BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
 	default:
 		panic("no such tile")
 	}

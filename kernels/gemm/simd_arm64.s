@@ -5,11 +5,12 @@
 #include "textflag.h"
 
 // tile1x1F32 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F32(SB), NOSPLIT, $0-73
+// func tile1x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -66,11 +67,12 @@ done:
 	RET
 
 // tile2x1F32 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F32(SB), NOSPLIT, $0-73
+// func tile2x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -149,11 +151,12 @@ done:
 	RET
 
 // tile3x1F32 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F32(SB), NOSPLIT, $0-73
+// func tile3x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -254,11 +257,12 @@ done:
 	RET
 
 // tile4x1F32 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F32(SB), NOSPLIT, $0-73
+// func tile4x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -381,11 +385,12 @@ done:
 	RET
 
 // tile5x1F32 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F32(SB), NOSPLIT, $0-73
+// func tile5x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -530,11 +535,12 @@ done:
 	RET
 
 // tile6x1F32 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F32(SB), NOSPLIT, $0-73
+// func tile6x1F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -701,11 +707,12 @@ done:
 	RET
 
 // tile1x4F32 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F32(SB), NOSPLIT, $0-73
+// func tile1x4F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F32(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -961,11 +968,12 @@ done:
 	RET
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 136 bytes.
 //
-// func tile1x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile1x1F64(SB), NOSPLIT, $0-73
+// func tile1x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F64(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1042,11 +1050,12 @@ done:
 	RET
 
 // tile2x1F64 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 144 bytes.
 //
-// func tile2x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile2x1F64(SB), NOSPLIT, $0-73
+// func tile2x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F64(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1161,11 +1170,12 @@ done:
 	RET
 
 // tile3x1F64 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j].
+// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
+// lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 152 bytes.
 //
-// func tile3x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool)
-TEXT ·tile3x1F64(SB), NOSPLIT, $0-73
+// func tile3x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F64(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1486,11 +1496,11 @@ done:
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1F16(SB), NOSPLIT, $0-73
+// func tile1x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1552,11 +1562,11 @@ done:
 
 // tile2x1F16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1F16(SB), NOSPLIT, $0-73
+// func tile2x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1640,11 +1650,11 @@ done:
 
 // tile3x1F16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1F16(SB), NOSPLIT, $0-73
+// func tile3x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1750,11 +1760,11 @@ done:
 
 // tile4x1F16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1F16(SB), NOSPLIT, $0-73
+// func tile4x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -1882,11 +1892,11 @@ done:
 
 // tile5x1F16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1F16(SB), NOSPLIT, $0-73
+// func tile5x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2036,11 +2046,11 @@ done:
 
 // tile6x1F16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1F16(SB), NOSPLIT, $0-73
+// func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2212,11 +2222,11 @@ done:
 
 // tile1x4F16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// f16.
+// f16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4F16(SB), NOSPLIT, $0-73
+// func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4F16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2362,11 +2372,11 @@ done:
 
 // tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x1BF16(SB), NOSPLIT, $0-73
+// func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2428,11 +2438,11 @@ done:
 
 // tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile2x1BF16(SB), NOSPLIT, $0-73
+// func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile2x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2516,11 +2526,11 @@ done:
 
 // tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile3x1BF16(SB), NOSPLIT, $0-73
+// func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile3x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2626,11 +2636,11 @@ done:
 
 // tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile4x1BF16(SB), NOSPLIT, $0-73
+// func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile4x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2758,11 +2768,11 @@ done:
 
 // tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile5x1BF16(SB), NOSPLIT, $0-73
+// func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile5x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -2912,11 +2922,11 @@ done:
 
 // tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile6x1BF16(SB), NOSPLIT, $0-73
+// func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile6x1BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1
@@ -3088,11 +3098,11 @@ done:
 
 // tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16.
+// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool)
-TEXT ·tile1x4BF16(SB), NOSPLIT, $0-73
+// func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+TEXT ·tile1x4BF16(SB), NOSPLIT, $0-88
 	MOVBU add+72(FP), R0
 	CBZ R0, zero
 	MOVD c+48(FP), R1

@@ -55,25 +55,25 @@ func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, hea
 
 func peakF32(turns int) { panic("this build has no assembly") }
 
-func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	panic("this build has no assembly")
 }
 
 func tileRowsF32(panels int) int { panic("this build has no assembly") }
 
-func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool) {
+func tileF64(rows, panels, k int, a *float64, lda int, b *float64, bstep, bnext int, c *float64, ldc, cnext int, add bool, ahead int) {
 	panic("this build has no assembly")
 }
 
 func tileRowsF64(panels int) int { panic("this build has no assembly") }
 
-func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	panic("this build has no assembly")
 }
 
 func tileRowsF16(panels int) int { panic("this build has no assembly") }
 
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool) {
+func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
 	panic("this build has no assembly")
 }
 

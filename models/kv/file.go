@@ -14,7 +14,7 @@ import (
 )
 
 // format names the files, and the version of what is in them.
-const format = "fucina.kv.1"
+const format = "fucina.kv.2"
 
 // about is what the metadata of a file say, as JSON.
 type about struct {
@@ -183,7 +183,9 @@ func (r *reader) layer(l *layer, i int, a *about) error {
 		return fmt.Errorf("layer %d says pages %d to %d of %d tokens", i, from.First, from.Pages, a.Len)
 	}
 	if n := from.Pages - from.First; n > 0 {
-		ks, err := r.pages(fmt.Sprintf("%d.k", i), n, pageKeys)
+		keys, values := fmt.Sprintf("%d.k", i), fmt.Sprintf("%d.v", i)
+		kAxes, vAxes := core.PageAxes(r.dt, r.has(values))
+		ks, err := r.pages(keys, n, kAxes)
 		if err != nil {
 			return err
 		}
@@ -191,8 +193,8 @@ func (r *reader) layer(l *layer, i int, a *about) error {
 		for j, k := range ks {
 			l.pages[from.First+j] = &page{core.Page{K: k}, 1}
 		}
-		if name := fmt.Sprintf("%d.v", i); r.has(name) {
-			vs, err := r.pages(name, n, pageValues)
+		if vAxes != nil {
+			vs, err := r.pages(values, n, vAxes)
 			if err != nil {
 				return err
 			}
@@ -260,11 +262,6 @@ func (r *reader) has(name string) bool {
 	return ok
 }
 
-var (
-	pageKeys   = must(axis.Parse("kv_head key_seq head_dim"))
-	pageValues = must(axis.Parse("kv_head key_seq value"))
-)
-
 // pages reads n pages' K or V. On an error those that were read end with the scope.
 func (r *reader) pages(name string, n int, axes *axis.List) ([]*core.Tensor, error) {
 	x, ok := r.file.Tensor(name)
@@ -275,18 +272,22 @@ func (r *reader) pages(name string, n int, axes *axis.List) ([]*core.Tensor, err
 	if r.dt.Quantized() {
 		want, last = dtype.U8, q8Bytes
 	}
-	if dt, _ := x.Type.DType(); dt != want || len(x.Shape) != 4 || x.Shape[0] != n || x.Shape[1] < 1 ||
-		x.Shape[2] != core.PageLen || x.Shape[3] < 1 || x.Shape[3]%last != 0 {
+	dt, _ := x.Type.DType()
+	fits := dt == want && len(x.Shape) == 1+axes.Len() && x.Shape[0] == n
+	sizes := slices.Clone(x.Shape[min(1, len(x.Shape)):])
+	for k := 0; fits && k < len(sizes); k++ {
+		fits = sizes[k] > 0 && (axes.At(k) != "key_seq" || sizes[k] == core.PageLen)
+	}
+	if !fits || sizes[len(sizes)-1]%last != 0 {
 		return nil, fmt.Errorf("tensor %s is %s %v, want %d pages of %s", name, x.Type, x.Shape, n, r.dt)
 	}
-	width := x.Shape[3]
 	if r.dt.Quantized() {
-		width = width / q8Bytes * q8Len
+		sizes[len(sizes)-1] = sizes[len(sizes)-1] / q8Bytes * q8Len
 	}
 	ts := make([]*core.Tensor, n)
 	for j, all := 0, x.Bytes(); j < n; j++ {
 		each := len(all) / (n - j)
-		t, err := r.env.ReadTensor(bytes.NewReader(all[:each]), r.dt, axes, x.Shape[1], core.PageLen, width)
+		t, err := r.env.ReadTensor(bytes.NewReader(all[:each]), r.dt, axes, sizes...)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", name, err)
 		}

@@ -52,7 +52,7 @@ func shapes(t *tier, elem int) (list [][2]int) {
 // tiles writes the tiles for a and c with elements of that size, b having the
 // same or the 16-bit format called half.
 func (s *source) tiles(elem int, half string) {
-	list := "k int, a *float, lda int, b *float, bstep, bnext int, c *float, ldc, cnext int, add bool"
+	list := "k int, a *float, lda int, b *float, bstep, bnext int, c *float, ldc, cnext int, add bool, ahead int"
 	what := "a[i·lda+p]·b[p·bstep+q·bnext+j]"
 	named := func(name string) string { return typed(name, elem) }
 	if half != "" {
@@ -74,7 +74,8 @@ func (s *source) tiles(elem int, half string) {
 				name := named(fmt.Sprintf("tile%dx%d", rows, panels))
 				f = s.declare(name, params, fmt.Sprintf(
 					"%s computes c = a·b, or c += a·b if add, of %d rows and %d panels: c[i·ldc+q·cnext+j] "+
-						"is one chain of fused multiply-adds over p < k of %s.",
+						"is one chain of fused multiply-adds over p < k of %s. Four panels have what lies ahead bytes "+
+						"behind each line fetched when they read it.",
 					name, rows, panels, what))
 				f.local = true
 				byShape[shape] = f
@@ -85,7 +86,7 @@ func (s *source) tiles(elem int, half string) {
 				s.tileARM64(f, t, elem, half, rows, panels)
 			}
 			most[panels] = max(most[panels], rows)
-			fmt.Fprintf(&cases, "case %d<<2 + %d:\n%s%s(k, a, lda, b, bstep, bnext, c, ldc, cnext, add)\n",
+			fmt.Fprintf(&cases, "case %d<<2 + %d:\n%s%s(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)\n",
 				rows, panels-1, f.name, t.suffix)
 		}
 		body := fmt.Sprintf("switch rows<<2 + panels-1 {\n%sdefault:\npanic(\"no such tile\")\n}\n", cases.String())
@@ -211,6 +212,10 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 	if panels == 4 || fetched {
 		s.p("LEAQ (R13)(R13*2), AX")
 	}
+	if panels == 4 {
+		s.p("MOVQ %s, BX", s.args["ahead"])
+		s.p("ADDQ DI, BX")
+	}
 	placeB := func(v, offset int) string {
 		index := []string{"", "(R13*1)", "(R13*2)", "(AX*1)"}[v/perPanel]
 		return fmt.Sprintf("%d(DI)%s", v%perPanel*bytesB+offset, index)
@@ -237,7 +242,7 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 		if panels == 4 && p*16*elemB%64 == 0 { // once for each line of the cache
 			for at := 0; at < 16*elemB; at += 64 {
 				for q := range 4 {
-					s.p("PREFETCHT0 %s", placeB(q*perPanel, prefetchAhead+at))
+					s.p("PREFETCHT1 %s", strings.Replace(placeB(q*perPanel, at), "(DI)", "(BX)", 1))
 				}
 			}
 		}
@@ -279,6 +284,9 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 			}
 		}
 		s.p("ADDQ R12, DI")
+		if panels == 4 {
+			s.p("ADDQ R12, BX")
+		}
 	}
 	advance := func(n int) {
 		for _, base := range bases {

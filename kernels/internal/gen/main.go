@@ -36,7 +36,7 @@ func main() {
 // generate returns all files by their slash-separated name below kernels.
 func generate() map[string]string {
 	out := map[string]string{}
-	for _, s := range []*source{num(), gemm(), half(), update(), qdot()} {
+	for _, s := range []*source{num(), gemm(), half(), attn(), update(), qdot()} {
 		for name, text := range s.files() {
 			if strings.HasSuffix(name, ".go") {
 				formatted, err := format.Source([]byte(text))
