@@ -230,7 +230,7 @@ def get(name):
 		"it has no tensor 1.k":                                 changed(`"1.k"`, `"9.k"`),
 		"token 1 is 1000000, ids are 0":                        changed(`\"Tokens\":[5,12,`, `\"Tokens\":[5,1000000,`),
 		"tensor 0.k is F32 [2 2 4 32 16], want 2 pages of f32": changed(`"0.v"`, `"9.v"`),
-		"layer 0: keys are f32[kv_head=1, key_panel=8, head_dim=32, key_lane=16], want f32[kv_head=2, key_panel=4": changed(
+		"keys are f32[kv_head=1, key_panel=8, head_dim=32, key_lane=16], want f32[kv_head=2, key_panel=4": changed(
 			`[2,2,4,32,16]`, `[2,1,8,32,16]`),
 		"layer 0: keys are none, want f32[kv_head=2": changed(`\"Pages\":2`, `\"Pages\":0`),
 		"layer 0: a window of 7, want 0":             changed(`\"Pages\":2`, `\"Pages\":2,\"Window\":7`),

@@ -20,5 +20,6 @@ func E4M3(s byte) float32 {
 	if s == 0x7f {
 		return 0
 	}
-	return float32(math.Float32frombits(uint32(s&0x7f)<<20) * 0x1p119) // exponent and mantissa in the places of a float32's
+	// Exponent and mantissa in the places of a float32's.
+	return float32(math.Float32frombits(uint32(s&0x7f)<<20) * 0x1p119)
 }

@@ -81,7 +81,8 @@ func TestFileOfOtherShapes(t *testing.T) {
 		{`"shape":[2,2]`, `"shape":[4,1]`, "layer 1: rows are f32[row=4, channel=1], want f32[row=2, channel=2]"},
 		{`\"row\",`, `\"raw\",`, "layer 1: rows are f32[raw=2, channel=2], want f32[row=2, channel=2]"},
 		{`\"Rows\":`, `\"rest\":`, "layer 1: rows are none, want f32[row=2, channel=2]"},
-		{`\"Pages\":1`, `\"Pages\":0`, "layer 0: keys are none, want f32[kv_head=1, key_panel=4, head_dim=2, key_lane=16]"},
+		{`\"Pages\":1`, `\"Pages\":0`,
+			"layer 0: keys are none, want f32[kv_head=1, key_panel=4, head_dim=2, key_lane=16]"},
 		{`\"Window\":40`, `\"Window\":41`, "layer 0: a window of 41, want 40"},
 	} {
 		bad := bytes.Replace(file.Bytes(), []byte(change.old), []byte(change.new), 1)
