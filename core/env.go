@@ -37,7 +37,8 @@ type Env struct {
 	calls  []*call // idle call frames, for reuse
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something
-	shared bool    // one of commons
+	ahead  foresight
+	shared bool // one of commons
 
 	alloc func(bytes int) *mem.Buffer // where tests let buffers come from; nil: the pool
 

@@ -182,16 +182,24 @@ func (c *Ctx) vecs(list []blockProduct) {
 			someVecs(list, total+half-hi, total+half-max(lo, half))
 		}
 	})
+	if half < total {
+		c.c.env.ahead.read(list, half)
+	}
+}
+
+// unitOf is the product whose unit that is, of those of the list.
+func unitOf(list []blockProduct, unit int) *blockProduct {
+	j := len(list) - 1
+	for list[j].first > unit {
+		j--
+	}
+	return &list[j]
 }
 
 // someVecs does the units [lo, hi) of all those of the list.
 func someVecs(list []blockProduct, lo, hi int) {
 	for at := lo; at < hi; at++ {
-		j := len(list) - 1
-		for list[j].first > at {
-			j--
-		}
-		p := &list[j]
+		p := unitOf(list, at)
 		quarter, units := p.streamed()
 		if i := at - p.first; i%units < quarter {
 			p.vec(i/units, i%units*qdot.Rows, quarter*qdot.Rows, streams)

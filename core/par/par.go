@@ -1,7 +1,8 @@
 // Package par runs loops on the worker goroutines of the process.
 //
-// It holds Split, the one way to run work in parallel, the worker set behind it
-// and Control, which limits a caller's workers and stops its work. It knows
+// It holds Split, the one way to run work in parallel, the worker set behind it,
+// Control, which limits a caller's workers and stops its work, and Meanwhile, for
+// what workers may as well do while they wait. It knows
 // nothing of tensors: what a chunk means, and that chunks write to different
 // places, is the caller's business.
 //
@@ -70,6 +71,16 @@ func Split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	}
 	return shared().split(ctl, n, grain, f)
 }
+
+// An Errand is work that may as well not be done.
+type Errand struct {
+	// Piece does a part of less than a microsecond and reports whether there was one left. Any number of workers
+	// may call it at the same time, and after another errand has been set.
+	Piece func() bool
+}
+
+// Meanwhile sets what workers do while they watch for the next job, instead of what was set before.
+func Meanwhile(e *Errand) { shared().errand.Store(e) }
 
 // Most is up to how many goroutines, the caller included, a Split into so many ranges may run in at once.
 func Most(ctl *Control, chunks int) int {

@@ -370,3 +370,30 @@ func TestHold(t *testing.T) {
 		t.Error("the stop was lost")
 	}
 }
+
+// A worker that waits does what was set last, piece by piece, and the caller does nothing of it.
+func TestMeanwhile(t *testing.T) {
+	s := newTestSet()
+	me := goid()
+	var old, done, mine atomic.Int64
+	s.errand.Store(&Errand{Piece: func() bool { old.Add(1); return false }})
+	s.split(&Control{Workers: 2}, 2, 1, func(lo, hi int) {})
+	s.errand.Store(&Errand{Piece: func() bool {
+		if goid() == me {
+			mine.Add(1)
+		}
+		return done.Add(1) <= 100
+	}})
+	for end := time.Now().Add(5 * time.Second); done.Load() < 100 && time.Now().Before(end); {
+		s.split(&Control{Workers: 2}, 2, 1, func(lo, hi int) {}) // wakes the worker if it sleeps
+		time.Sleep(100 * time.Microsecond)
+	}
+	if done.Load() < 100 || mine.Load() > 0 {
+		t.Errorf("%d pieces, %d by the caller", done.Load(), mine.Load())
+	}
+	before := old.Load()
+	s.split(&Control{Workers: 2}, 2, 1, func(lo, hi int) {})
+	if after := old.Load(); after != before {
+		t.Errorf("%d pieces of the errand before", after-before)
+	}
+}

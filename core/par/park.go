@@ -20,9 +20,10 @@ func newParker() parker { return parker{token: make(chan struct{}, 1)} }
 
 // await returns once ready reports true. It watches for spinTime, or not at
 // all while s is crowded, and then sleeps. Whoever makes ready true must call
-// unpark afterwards.
-func (p *parker) await(s *set, ready func() bool) {
-	for !spin(s, ready) {
+// unpark afterwards. bide, which may be nil, is called in between and says
+// whether it had anything to do.
+func (p *parker) await(s *set, ready, bide func() bool) {
+	for !spin(s, ready, bide) {
 		p.parked.Store(true)
 		if ready() && p.parked.CompareAndSwap(true, false) {
 			return
@@ -39,7 +40,7 @@ func (p *parker) unpark() {
 }
 
 // spin reports whether ready came true before it was time to sleep.
-func spin(s *set, ready func() bool) bool {
+func spin(s *set, ready, bide func() bool) bool {
 	if ready() {
 		return true
 	}
@@ -52,7 +53,9 @@ func spin(s *set, ready func() bool) bool {
 			if s.crowded() {
 				return false
 			}
-			pause()
+			if bide == nil || !bide() {
+				pause()
+			}
 		}
 	}
 	return false

@@ -35,6 +35,8 @@ type set struct {
 	pending atomic.Int64
 	_       [64]byte
 	callers atomic.Int64 // split calls in progress
+
+	errand atomic.Pointer[Errand] // what waiting workers do; may be nil
 }
 
 type job struct {
@@ -78,7 +80,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 	}
 	defer func() {
 		s.drop()
-		s.wake.await(s, s.ended)
+		s.wake.await(s, s.ended, nil)
 		fail, all = s.fail.Load(), !s.cut.Load()
 		s.job = job{}
 		s.owned.Store(false)
@@ -94,6 +96,12 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 			return
 		}
 	}
+}
+
+// bide does a piece of the errand, if there is one.
+func (s *set) bide() bool {
+	e := s.errand.Load()
+	return e != nil && e.Piece()
 }
 
 func (s *set) ended() bool { return s.pending.Load() == 0 }
@@ -173,7 +181,7 @@ func (s *set) serve(w *worker) {
 	debug.SetPanicOnFault(true)
 	open := func() bool { return s.open(w.index) }
 	for {
-		w.wake.await(s, open)
+		w.wake.await(s, open, s.bide)
 		if i, ok := s.claim(w.index); ok {
 			s.help(w, i)
 		}

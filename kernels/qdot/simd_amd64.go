@@ -1374,6 +1374,15 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 //go:noescape
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
+// fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
+// Memory that is not there does no harm.
+func fetch(p uintptr, lines int) {
+	fetchAVX2(p, lines)
+}
+
+//go:noescape
+func fetchAVX2(p uintptr, lines int)
+
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
 func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	switch {

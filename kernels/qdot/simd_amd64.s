@@ -94695,6 +94695,20 @@ done:
 	VZEROUPPER
 	RET
 
+// fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
+// Memory that is not there does no harm.
+//
+// func fetchAVX2(p uintptr, lines int)
+TEXT ·fetchAVX2(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), SI
+	MOVQ lines+8(FP), CX
+loop:
+	PREFETCHT1 (SI)
+	ADDQ $64, SI
+	DECQ CX
+	JNE loop
+	RET
+
 // Constants, each repeated to the width of a vector.
 DATA consts<>+0(SB)/4, $0x80808080
 DATA consts<>+4(SB)/4, $0x80808080

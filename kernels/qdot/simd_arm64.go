@@ -616,6 +616,12 @@ func quantizeRow(dst *uint32, x *float32, groups int)
 //go:noescape
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
+// fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
+// Memory that is not there does no harm.
+//
+//go:noescape
+func fetch(p uintptr, lines int)
+
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
 func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
 	switch format {

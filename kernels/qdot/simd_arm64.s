@@ -43764,6 +43764,20 @@ done:
 	BNE block
 	RET
 
+// fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
+// Memory that is not there does no harm.
+//
+// func fetch(p uintptr, lines int)
+TEXT ·fetch(SB), NOSPLIT, $0-16
+	MOVD p+0(FP), R0
+	MOVD lines+8(FP), R1
+loop:
+	PRFM (R0), PLDL2KEEP
+	ADD $64, R0
+	SUBS $1, R1
+	BNE loop
+	RET
+
 // Constants, each repeated to the width of a vector.
 DATA consts<>+0(SB)/4, $0x0f0f0f0f
 DATA consts<>+4(SB)/4, $0x0f0f0f0f

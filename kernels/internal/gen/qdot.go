@@ -37,5 +37,6 @@ func qdot() *source {
 	s.qdotPeak()
 	s.qdotQuantize()
 	s.qdotPack()
+	s.qdotFetch()
 	return s
 }

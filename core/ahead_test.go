@@ -1,0 +1,54 @@
+package core
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/qdot"
+)
+
+// Products of one row are remembered in their order, and what is fetched for the next one lies in its weights.
+func TestForesight(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	weight := func(out int) *Tensor {
+		w := m.Tensor(dtype.F32, "out=%d in=1024", out)
+		return m.Env.Pack(w.Quantize(quantized(t, "q4_0"), "in"), 1024)
+	}
+	a, b, c := weight(512), weight(1024), weight(4096)
+	x := m.Tensor(dtype.F32, "in=1024")
+	for range 2 {
+		x.Dots("in", a, b)
+		x.Dot(c, "in")
+	}
+	place := func(w *Tensor) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(w.bytes()))) }
+	f := &m.Env.ahead
+	both, last := f.known[place(a)], f.known[place(c)]
+	if both == nil || last == nil || both.next != last || last.next != both || f.last != last {
+		t.Fatalf("remembered: %v, %v of %d", both, last, len(f.known))
+	}
+	within := func(r *reading, w *Tensor) {
+		t.Helper()
+		size := uintptr(len(w.bytes()))
+		for s, at := range r.streams {
+			end := at + uintptr(r.pieces/streams)*pieceLines*qdot.Line
+			if at < place(w) || end > place(w)+size+pieceLines*qdot.Line {
+				t.Errorf("stream %d is from %d to %d of %d bytes", s, at-place(w), end-place(w), size)
+			}
+		}
+	}
+	within(both, b) // in which half of the units of a and b fall
+	within(last, c)
+	last.at.Store(0)
+	pieces := int64(0)
+	for last.piece() {
+		pieces++
+	}
+	if pieces != last.pieces || pieces == 0 {
+		t.Errorf("%d pieces of %d", pieces, last.pieces)
+	}
+	alone := &Maker{Env: NewEnv(0, 1)}
+	if alone.Tensor(dtype.F32, "in=1024").Dot(c, "in"); alone.Env.ahead.known != nil {
+		t.Error("without a second worker nobody fetches")
+	}
+}
