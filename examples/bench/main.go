@@ -3,7 +3,7 @@
 //
 //	go run ./examples/bench [-threads 1,2] [-rounds 15] [-python python3] [name...]
 //	go run ./examples/bench -formats [-peers command,command] [format...]
-//	go run ./examples/bench -models [-peers command,command] model.gguf...
+//	go run ./examples/bench -models [-prompts 64,512] [-peers command,command] model.gguf...
 //
 // The peer is torch_ops.py, run by an interpreter that has PyTorch; OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are taken
 // out of its environment, because they halve its speed on processors they do not name. Without PyTorch only
@@ -34,6 +34,7 @@ func main() {
 	python := flag.String("python", "python3", "an interpreter that has PyTorch")
 	products := flag.Bool("formats", false, "time products with weights in all formats instead")
 	whole := flag.Bool("models", false, "time language models, GGUF files, instead")
+	prompts := flag.String("prompts", "64,512", "with -models, lengths of prompts, by commas")
 	peers := flag.String("peers", "", "with -formats or -models, commands to compare with, by commas; see formats.go "+
 		"and models.go")
 	flag.Parse()
@@ -45,7 +46,7 @@ func main() {
 		case *products:
 			return formats(ctx, n, *rounds, others, flag.Args())
 		case *whole:
-			return models(ctx, n, *rounds, flag.Args(), others)
+			return models(ctx, n, *rounds, flag.Args(), others, *prompts)
 		}
 		return operations(ctx, n, *rounds, *python, flag.Args())
 	})

@@ -21,9 +21,9 @@ type benchTest struct {
 	Speed    float64 `json:"avg_ts"` // tokens a second
 }
 
-// models times whole models in turns: prompts of 64 and of 512 tokens, and 32 tokens one by one. peers are commands
-// like llama-bench, which get -m, -p, -n, -r, -t and -o json besides their own arguments.
-func models(ctx context.Context, threads, rounds int, files, peers []string) error {
+// models times whole models in turns: prompts of so many tokens, numbers by commas, and 32 tokens one by one. peers are
+// commands like llama-bench, which get -m, -p, -n, -r, -t and -o json besides their own arguments.
+func models(ctx context.Context, threads, rounds int, files, peers []string, prompts string) error {
 	read := slices.Max(tries(few, func() float64 { return together(threads, readRate) }))
 	fmt.Printf("%d thread(s): four-stream read %.1f GB/s\n\n", threads, read/1e9)
 	folder, err := os.MkdirTemp("", "bench")
@@ -45,23 +45,25 @@ func models(ctx context.Context, threads, rounds int, files, peers []string) err
 		if err != nil {
 			return err
 		}
+		var order [][2]int
 		speeds := map[[2]int][][]float64{}
 		for range rounds {
 			for i, command := range commands {
-				tests, err := runBench(ctx, command, file, threads)
+				tests, err := runBench(ctx, command, file, prompts, threads)
 				if err != nil {
 					return err
 				}
 				for _, t := range tests {
 					key := [2]int{t.Prompt, t.Generate}
 					if speeds[key] == nil {
+						order = append(order, key)
 						speeds[key] = make([][]float64, len(commands))
 					}
 					speeds[key][i] = append(speeds[key][i], t.Speed)
 				}
 			}
 		}
-		for _, key := range [][2]int{{64, 0}, {512, 0}, {0, 32}} {
+		for _, key := range order {
 			modelLine(filepath.Base(file), key, speeds[key], float64(bytes)/read)
 		}
 	}
@@ -71,7 +73,7 @@ func models(ctx context.Context, threads, rounds int, files, peers []string) err
 
 // modelLine prints a line of the table; seconds is what reading all weights takes.
 func modelLine(name string, test [2]int, speeds [][]float64, seconds float64) {
-	if len(speeds) == 0 || slices.ContainsFunc(speeds, func(s []float64) bool { return len(s) == 0 }) {
+	if slices.ContainsFunc(speeds, func(s []float64) bool { return len(s) == 0 }) {
 		return
 	}
 	ours := median(speeds[0])
@@ -88,14 +90,14 @@ func modelLine(name string, test [2]int, speeds [][]float64, seconds float64) {
 		strings.Join(ratios, " / "))
 }
 
-func runBench(ctx context.Context, command, file string, threads int) (tests []benchTest, err error) {
+func runBench(ctx context.Context, command, file, prompts string, threads int) (tests []benchTest, err error) {
 	words := strings.Fields(command)
 	at := []string{"-m", file}
 	if len(words) > 1 && words[1] == "-m" { // ours: the module, then the file
 		at = at[1:]
 	}
-	args := slices.Concat(words[1:], at, []string{"-p", "64,512", "-n", "32", "-r", "1", "-t", strconv.Itoa(threads),
-		"-o", "json"})
+	args := slices.Concat(words[1:], at, []string{"-p", prompts, "-n", "32", "-r", "1", "-t",
+		strconv.Itoa(threads), "-o", "json"})
 	out, err := exec.CommandContext(ctx, words[0], args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", command, err)
