@@ -1,6 +1,9 @@
 package core
 
-import "github.com/fucina-go/fucina/core/dtype"
+import (
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/num"
+)
 
 // Div is the elementwise quotient x / y, aligned by axis name. Integers give f32, as the true
 // division of Python does.
@@ -38,10 +41,7 @@ func (a *Div) Eval(c *Ctx) {
 }
 
 func quotient[T float32 | float64](_ Op, z []T, xs *[maxOperands][]T) {
-	x, y := xs[0][:len(z)], xs[1][:len(z)]
-	for i := range z {
-		z[i] = x[i] / y[i]
-	}
+	num.Div(z, xs[0][:len(z)], xs[1][:len(z)])
 }
 
 // Saves y, and x if y wants a gradient.

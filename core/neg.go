@@ -1,5 +1,7 @@
 package core
 
+import "github.com/fucina-go/fucina/kernels/num"
+
 // Neg is -x, element by element.
 //
 // Shape: x[axes] → y[axes]. Integers wrap around: the least one stays.
@@ -15,15 +17,13 @@ var neg = Declare[Neg]("neg")
 func (x *Tensor) Neg() *Tensor { return neg.Call(Neg{Unary{x}}) }
 
 // F32 is the f32 kernel.
-func (*Neg) F32(y, x []float32) { negate(y, x) }
+func (*Neg) F32(y, x []float32) { num.Neg(y, x) }
 
 // F64 is the f64 kernel.
-func (*Neg) F64(y, x []float64) { negate(y, x) }
+func (*Neg) F64(y, x []float64) { num.Neg(y, x) }
 
 // I64 is the integer kernel.
-func (*Neg) I64(y, x []int64) { negate(y, x) }
-
-func negate[T number](y, x []T) {
+func (*Neg) I64(y, x []int64) {
 	x = x[:len(y)]
 	for i := range y {
 		y[i] = -x[i]

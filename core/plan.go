@@ -52,7 +52,7 @@ type planCache struct {
 	turn  atomic.Uint32
 }
 
-// plan finds or makes the plan of a call.
+// findPlan finds or makes the plan of a call.
 func (c *call) findPlan() *Plan {
 	h := c.hash()
 	cache := &c.info.plans

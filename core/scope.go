@@ -188,6 +188,9 @@ func (t *Tensor) scope() *Scope {
 	return s
 }
 
+// Owns tells whether t will end with the scope, unless it survives.
+func (s *Scope) Owns(t *Tensor) bool { return t.scope() == s }
+
 // ending tells why the tensor may not be used any more; nil while it may.
 func (t *Tensor) ending() *ending {
 	if t.end != nil || t.owner == nil {

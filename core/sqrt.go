@@ -1,6 +1,6 @@
 package core
 
-import "math"
+import "github.com/fucina-go/fucina/kernels/num"
 
 // Sqrt is the square root of x, element by element; NaN below 0.
 //
@@ -19,18 +19,10 @@ var sqrt = Declare[Sqrt]("sqrt")
 func (x *Tensor) Sqrt() *Tensor { return sqrt.Call(Sqrt{Unary{x}}) }
 
 // F32 is the f32 kernel.
-func (*Sqrt) F32(y, x []float32) { squareRoots(y, x) }
+func (*Sqrt) F32(y, x []float32) { num.Sqrt(y, x) }
 
 // F64 is the f64 kernel.
-func (*Sqrt) F64(y, x []float64) { squareRoots(y, x) }
-
-// squareRoots rounds the f64 root to T, which is the correctly rounded root for f32 too.
-func squareRoots[T float32 | float64](y, x []T) {
-	x = x[:len(y)]
-	for i := range y {
-		y[i] = T(math.Sqrt(float64(x[i])))
-	}
-}
+func (*Sqrt) F64(y, x []float64) { num.Sqrt(y, x) }
 
 // Saves y.
 func (*Sqrt) Saves(uint64) (in, out uint64) { return 0, 1 }

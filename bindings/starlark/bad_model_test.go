@@ -146,6 +146,30 @@ equal(hint("b.last(x.rename(row=\"rows\"))"), "layers keep the rows that embed w
 	}
 }
 
+// TestLayerReturnsWhatWasThere insists that a tensor which a layer did not make stays after the next layer.
+func TestLayerReturnsWhatWasThere(t *testing.T) {
+	it := newTest(Config{Stdout: io.Discard, Dir: t.TempDir()})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+save_text("f.star", """
+load("@models//llama.star", e = "embed", s = "logits", w = "load_weights")
+embed, logits, load_weights = e, s, w
+def layer(m, i, x, b):
+    if i == 0:
+        return b.positions
+    return zeros(row = 3, embed = 64) + b.positions.cast("f32") * i
+""")
+equal(load_model(model, family="f.star").logits([1, 2, 3]).dtype, "f32")
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFamilyFile gives a model a family's file that is not one of the project's, and files that are none.
 func TestFamilyFile(t *testing.T) {
 	dir := t.TempDir()

@@ -149,7 +149,6 @@ load_checkpoint("x.safetensors")`: "it is no checkpoint; load_safetensors loads"
 	}
 }
 
-// TestCheckpointChangesAllOrNothing lets the second of two objects refuse.
 // What is damaged is said once, with the file and the place.
 func TestCheckpointDamaged(t *testing.T) {
 	it, dir := inFolder(t)
@@ -179,6 +178,7 @@ save_checkpoint("run.safetensors", x=x, y=y)`)
 	}
 }
 
+// TestCheckpointChangesAllOrNothing lets the second of two objects refuse.
 func TestCheckpointChangesAllOrNothing(t *testing.T) {
 	it, _ := inFolder(t)
 	withCounter(it)

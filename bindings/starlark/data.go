@@ -99,14 +99,14 @@ func readText(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 	if err != nil {
 		return nil, err
 	}
-	if err := interpOf(t).wholeFile(b.Name(), path, text); err != nil {
+	if err := interpOf(t).checkUTF8(b.Name(), path, text); err != nil {
 		return nil, err
 	}
 	return star.String(text), nil
 }
 
-// wholeFile is an error if the text in a file is not UTF-8.
-func (it *Interp) wholeFile(op, path string, text []byte) error {
+// checkUTF8 is an error if the text in a file is not UTF-8, which says where.
+func (it *Interp) checkUTF8(op, path string, text []byte) error {
 	const some = 1 << 20 // bytes between two looks at whether to stop
 	for at := 0; at < len(text); {
 		end := min(at+some, len(text))

@@ -126,12 +126,14 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	if !all {
 		b.last = last
 	}
-	x, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
+	x, made, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
 	for i := 0; i < m.layers && err == nil; i++ {
-		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil && y != x {
-			x.Recycle()
-			x = y
+		y, own, failed := it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b)
+		if err = failed; err == nil && y != x {
+			if made {
+				x.Recycle()
+			}
+			x, made = y, own
 		}
 	}
 	if err != nil {
@@ -139,7 +141,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	}
 	var y *core.Tensor
 	if all || len(last) > 0 {
-		if y, err = it.step(m.fns["logits"], m.m, Tensor{x}, b); err != nil {
+		if y, _, err = it.step(m.fns["logits"], m.m, Tensor{x}, b); err != nil {
 			return nil, err
 		}
 	}
@@ -151,18 +153,20 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 }
 
 // step calls a family's function in a scope of its own that only the resulting tensor leaves. The
-// function cannot have stored anything elsewhere, because the model is frozen.
-func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
+// function cannot have stored anything elsewhere, because the model is frozen. made is false if it
+// returned a tensor that was there before, such as b.positions or a variable.
+func (it *Interp) step(fn star.Callable, args ...star.Value) (x *core.Tensor, made bool, err error) {
 	s := it.env.OpenPrivate()
 	defer s.Close()
 	v, err := star.Call(it.thread, fn, args, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	x, ok := v.(Tensor)
+	y, ok := v.(Tensor)
 	if !ok {
-		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
+		return nil, false, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
 	}
-	s.Close(x.Tensor)
-	return x.Tensor, nil
+	made = s.Owns(y.Tensor)
+	s.Close(y.Tensor)
+	return y.Tensor, made, nil
 }

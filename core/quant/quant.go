@@ -1,7 +1,8 @@
 // Package quant converts between f32 and the number formats of ggml: blocks of weights that share scales.
 //
-// Here: one file per format with its layout, decoder and encoder, and the list of all formats. Not here:
-// tensors and their axes (core), where bytes come from (core/gguf), and products (kernels).
+// Here: one file per format with its layout and encoder, decoding, and the list of all formats. Not here: how a
+// block's integers are found (kernels/qdot), tensors and their axes (core), where bytes come from (core/gguf), and
+// products (kernels).
 //
 // Decoding gives the bits of ggml's to_float. Encoding gives the bytes of ggml_quantize_chunk in a build
 // that does not contract products and sums; published files made with fused multiply-adds differ in about

@@ -28,14 +28,6 @@ const (
 // Strides are the elements from one row to the next of each operand.
 type Strides struct{ Out, Q, K, V int }
 
-// Row sets out to the softmax-weighted mean of the values of keys [lo, hi): weights are
-// softmax(scale · q·k). Key i is k[i·kStep:][:len(q)], its value v[i·vStep:][:len(out)]. With no
-// keys out is 0. It is Rows for one row.
-func Row[T num.Float](out, q, k, v []T, kStep, vStep, lo, hi int, scale T) {
-	from, to := [1]int{lo}, [1]int{hi}
-	Rows(out, q, k, v, len(q), len(out), Strides{K: kStep, V: vStep}, from[:], to[:], scale)
-}
-
 // Rows sets row r of out, valueWidth elements, to the softmax-weighted mean of the values of keys
 // [lo[r], hi[r]): weights are softmax(scale · q·k), where row r of q and the keys have width elements.
 // There are len(lo) rows. With no keys a row is 0.

@@ -175,7 +175,6 @@ func TestNoAllocation(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(10, func() {
 		Rows(out, p.q, p.k, p.v, 64, 64, p.step, lo, hi, 0.1)
-		Row(out[:64], p.q[:64], p.k, p.v, p.step.K, p.step.V, 0, 300, 0.1)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -68,7 +68,7 @@ func Abs[T Float](y, x []T) {
 	}
 }
 
-// Sqrt sets y[i] to the square root of x[i], rounded once.
+// Sqrt sets y[i] to the square root of x[i], rounded once. That of f64, rounded to f32, is the same.
 func Sqrt[T Float](y, x []T) {
 	y = y[:len(x)]
 	for i := unary(opSqrt, y, x); i < len(x); i++ {

@@ -97,7 +97,7 @@ func (c *Cache) Write(w io.Writer, model string, tokens []int32) error {
 // pagesFor is how many pages n positions take.
 func pagesFor(n int) int { return (n + core.PageLen - 1) / core.PageLen }
 
-// q8Row is the bytes of a block of q8_0, and its elements.
+// The bytes and the elements of a block of q8_0.
 const q8Bytes, q8Len = 34, 32
 
 // stored is the shape and the dtype of a page's K or V in a file, which knows no q8_0.

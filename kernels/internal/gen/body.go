@@ -131,7 +131,7 @@ func (b *body) choose(m, yes, no val) val { return b.add("choose", temp, 0, m, y
 func (b *body) atLeast(low, x val) val { return b.add("max", temp, 0, low, x) }
 func (b *body) atMost(high, x val) val { return b.add("min", temp, 0, high, x) }
 
-// into adds to the accumulator.
+// addInto adds to the accumulator.
 func (b *body) addInto(x val)           { b.do("addInto", 0, b.acc(), x) }
 func (b *body) fmaInto(x, y val)        { b.do("fmaInto", 0, b.acc(), x, y) }
 func (b *body) storeBools(p int, m val) { b.do("storeBools", p, m) }

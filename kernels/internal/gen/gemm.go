@@ -148,8 +148,7 @@ func (x *tileRegs) notes() string {
 		x.rows*x.vectors, x.panels*16*x.elem+x.rows*x.elem)
 }
 
-// prefetchAhead is how far four distant streams are fetched ahead, in bytes. More disturbs the processor, which fetches
-// ahead by itself.
+// prefetchAhead is how far the loops over four rows of a matrix fetch ahead, in bytes. How far tiles do is an argument.
 const prefetchAhead = 256
 
 func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, panels int) {

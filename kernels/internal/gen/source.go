@@ -68,7 +68,6 @@ type source struct {
 
 	now  *tier             // of the function being written
 	args map[string]string // parameter to its place in the frame
-	next int               // number of the next label
 
 	locals int // bytes of local memory that the next function has
 }
@@ -101,7 +100,7 @@ func (s *source) declare(name, list, doc string) *function {
 // begin opens f in tier t. notes say what is in which register and how many
 // bytes a turn of the loop reads and writes.
 func (s *source) begin(f *function, t *tier, notes string) {
-	s.now, s.next = t, 0
+	s.now = t
 	f.tiers = append(f.tiers, t)
 	s.args = map[string]string{}
 	offset := 0
@@ -123,12 +122,6 @@ func (s *source) begin(f *function, t *tier, notes string) {
 
 func (s *source) p(format string, args ...any) {
 	fmt.Fprintf(s.text[s.now.arch], "\t"+format+"\n", args...)
-}
-
-// label makes a new label with a name that says what it is for.
-func (s *source) label(name string) string {
-	s.next++
-	return fmt.Sprintf("%s%d", name, s.next)
 }
 
 func (s *source) place(label string) { fmt.Fprintf(s.text[s.now.arch], "%s:\n", label) }
