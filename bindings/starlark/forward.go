@@ -126,11 +126,11 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	if !all {
 		b.last = last
 	}
-	x, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
+	x, err := it.step(m, "embed", m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
 	for i := 0; i < m.layers && err == nil; i++ {
 		var y *core.Tensor
-		if y, err = it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b); err == nil && y != x {
-			x.Recycle()
+		if y, err = it.step(m, "layer", m.m, star.MakeInt(i), Tensor{x}, b); err == nil && y != x {
+			m.leave(x, b)
 			x = y
 		}
 	}
@@ -139,7 +139,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	}
 	var y *core.Tensor
 	if all || len(last) > 0 {
-		if y, err = it.step(m.fns["logits"], m.m, Tensor{x}, b); err != nil {
+		if y, err = it.step(m, "logits", m.m, Tensor{x}, b); err != nil {
 			return nil, err
 		}
 	}
@@ -150,19 +150,36 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	return y, nil
 }
 
-// step calls a family's function in a scope of its own that only the resulting tensor leaves. The
-// function cannot have stored anything elsewhere, because the model is frozen.
-func (it *Interp) step(fn star.Callable, args ...star.Value) (*core.Tensor, error) {
-	s := it.env.OpenPrivate()
+// step calls a family's function in a scope of its own that only the resulting tensor leaves. The functions of this
+// project's families keep nothing else, so that handles are used again; those of others may put tensors where they
+// are found later, such as in a list of the program, and have to be told that these have ended.
+func (it *Interp) step(m *Model, part string, args ...star.Value) (*core.Tensor, error) {
+	var s *core.Scope
+	if m.keepsNothing {
+		s = it.env.OpenPrivate()
+	} else {
+		s = it.env.Open()
+	}
 	defer s.Close()
-	v, err := star.Call(it.thread, fn, args, nil)
+	v, err := star.Call(it.thread, m.fns[part], args, nil)
 	if err != nil {
 		return nil, err
 	}
 	x, ok := v.(Tensor)
 	if !ok {
-		return nil, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
+		return nil, fmt.Errorf("%s returned %s, want a tensor", m.fns[part].Name(), v.Type())
 	}
 	s.Close(x.Tensor)
 	return x.Tensor, nil
+}
+
+// leave ends x, which a layer was given, after the layer, unless it is the batch's own.
+func (m *Model) leave(x *core.Tensor, b *batch) {
+	switch {
+	case x == b.positions:
+	case m.keepsNothing:
+		x.Recycle()
+	default:
+		x.Free()
+	}
 }
