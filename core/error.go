@@ -19,9 +19,12 @@ type Error struct {
 	Hint string // how to put it right
 }
 
+// longestHint is the most bytes of a hint that anybody reads: a call with ten thousand names is not repeated.
+const longestHint = 2000
+
 func (e *Error) Error() string {
 	s := e.Op + ": " + e.Msg
-	if e.Hint != "" {
+	if e.Hint != "" && len(e.Hint) <= longestHint {
 		s += "; " + e.Hint
 	}
 	return s

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -278,5 +279,16 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	if n := PlanCounts(); n > planSlots {
 		t.Errorf("an operation keeps %d plans, at most %d are wanted", n, planSlots)
+	}
+}
+
+// A hint that repeats a call with thousands of names helps nobody.
+func TestLongHint(t *testing.T) {
+	e := &Error{Op: "rename", Msg: "no axis", Hint: strings.Repeat("a", longestHint)}
+	if got := e.Error(); got != "rename: no axis; "+e.Hint {
+		t.Errorf("got %d bytes", len(got))
+	}
+	if e.Hint += "a"; e.Error() != "rename: no axis" {
+		t.Errorf("got %d bytes", len(e.Error()))
 	}
 }

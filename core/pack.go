@@ -45,8 +45,8 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	copy(t.sizes, x.sizes)
 	t.panels = row
 	e.granted(e.pool.Keep(t.room, t.byteCount(x.Len())))
-	t.buf = t.room
-	t.allocate(false)
+	t.buf, t.data = t.room, t.room.Data()
+	t.pack()
 	rows, stride := x.Len()/row, f.Size(row)
 	from, to, size := x.bytes(), t.bytes(), panelSize(f, row)
 	done := par.Split(&e.Control, ceilDiv(rows, qdot.Rows), max(1, packGrain/size), func(lo, hi int) {

@@ -374,3 +374,22 @@ func TestQuantizedMisuse(t *testing.T) {
 		})
 	}
 }
+
+// A weight in panels takes its bytes once, beside the weights that were packed before it.
+func TestPackedBesideOthers(t *testing.T) {
+	e := NewEnv(0, 1)
+	defer e.Close()
+	m := &Maker{Env: e}
+	for _, x := range []*Tensor{m.Quantized("q8_0", "out=1024 in=512"), m.Tensor(dtype.F16, "out=1024 in=512")} {
+		e.Collect()
+		before, bytes := e.Memory(), len(x.bytes())
+		a, b := e.Pack(x, 512), e.Pack(x, 512)
+		if now := e.Memory(); now.Buffers != before.Buffers+2 || now.InUse != before.InUse+2*int64(bytes) {
+			t.Errorf("two weights of %d bytes take %d buffers and %d bytes", bytes, now.Buffers-before.Buffers,
+				now.InUse-before.InUse)
+		}
+		if gap := uintptr(b.data) - uintptr(a.data); gap != uintptr(bytes) {
+			t.Errorf("a weight of %d bytes begins %d bytes behind the one before it", bytes, int(gap))
+		}
+	}
+}

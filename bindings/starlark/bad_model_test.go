@@ -9,6 +9,7 @@ import (
 
 	star "go.starlark.net/starlark"
 
+	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/gguf"
 )
 
@@ -200,5 +201,73 @@ if "wrong.star:1:8" not in catch(load_model, model, family="wrong.star").error:
     fail(catch(load_model, model, family="wrong.star").error)
 `)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFamilyThatKeepsTensors gives a model the file of a family that leaves tensors in a list of the program, by a
+// function of Go, and that returns the positions: those that have ended say so, however much is computed afterwards.
+func TestFamilyThatKeepsTensors(t *testing.T) {
+	dir := t.TempDir()
+	it := newTest(Config{Stdout: io.Discard, Dir: dir})
+	defer it.Close()
+	model, err := filepath.Abs(stories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+save_text("mine.star", """
+load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
+embed, load_weights, logits = e, w, s
+def layer(m, i, x, b):
+    y = l(m, i, x, b)
+    args.extend([x, y * 2, y])
+    return y
+""")
+load_model(model, family="mine.star").logits([1, 5, 9])
+ended = 0
+for x in args:
+    error = catch(x.sum).error
+    if "made at" not in error or "ended" not in error:
+        fail(error)
+    ended += 1
+equal(ended, 15)
+save_text("places.star", """
+load("@models//llama.star", e = "embed", s = "logits", w = "load_weights")
+embed, load_weights = e, w
+def layer(m, i, x, b):
+    return b.positions if i < 3 else ones(row=3, embed=64)
+def logits(m, x, b):
+    zeros(row=3) + 7
+    return s(m, x, b) * 0 + b.positions.cast("f32")
+""")
+equal(load_model(model, family="places.star").logits([1, 5, 9]).max("vocab").tolist(), [0.0, 1.0, 2.0])
+`)); err != nil {
+		t.Error(err)
+	}
+
+	it = newTest(Config{Stdout: io.Discard})
+	defer it.Close()
+	var kept []*core.Tensor
+	norm := it.names["rms_norm"].(star.Callable)
+	it.Predeclare("rms_norm", star.NewBuiltin("rms_norm", func(t *star.Thread, _ *star.Builtin, args star.Tuple,
+		kwargs []star.Tuple) (star.Value, error) {
+		v, err := star.Call(t, norm, args, kwargs)
+		if err == nil {
+			kept = append(kept, v.(Tensor).Tensor)
+		}
+		return v, err
+	}))
+	it.Predeclare("model", star.String(model))
+	if err := it.RunSource(context.Background(), "t.star", []byte(`load_model(model).logits([1, 5])`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range kept {
+		if !x.Closed() {
+			t.Errorf("a tensor that has ended is another now, %s", x.Shape())
+		}
+	}
+	if len(kept) != 11 {
+		t.Errorf("%d tensors were kept", len(kept))
 	}
 }

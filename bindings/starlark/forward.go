@@ -126,12 +126,12 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	if !all {
 		b.last = last
 	}
-	x, made, err := it.step(m.fns["embed"], m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
+	x, made, err := it.step(m, "embed", m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
 	for i := 0; i < m.layers && err == nil; i++ {
-		y, own, failed := it.step(m.fns["layer"], m.m, star.MakeInt(i), Tensor{x}, b)
+		y, own, failed := it.step(m, "layer", m.m, star.MakeInt(i), Tensor{x}, b)
 		if err = failed; err == nil && y != x {
 			if made {
-				x.Recycle()
+				m.leave(x)
 			}
 			x, made = y, own
 		}
@@ -141,7 +141,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	}
 	var y *core.Tensor
 	if all || len(last) > 0 {
-		if y, _, err = it.step(m.fns["logits"], m.m, Tensor{x}, b); err != nil {
+		if y, _, err = it.step(m, "logits", m.m, Tensor{x}, b); err != nil {
 			return nil, err
 		}
 	}
@@ -152,21 +152,36 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	return y, nil
 }
 
-// step calls a family's function in a scope of its own that only the resulting tensor leaves. The
-// function cannot have stored anything elsewhere, because the model is frozen. made is false if it
-// returned a tensor that was there before, such as b.positions or a variable.
-func (it *Interp) step(fn star.Callable, args ...star.Value) (x *core.Tensor, made bool, err error) {
-	s := it.env.OpenPrivate()
+// step calls a family's function in a scope of its own that only the resulting tensor leaves. The functions of this
+// project's families keep nothing else, so that handles are used again; those of others may put tensors where they
+// are found later, such as in a list of the program, and have to be told that these have ended. made is false if the
+// function returned a tensor that was there before, such as b.positions or a variable.
+func (it *Interp) step(m *Model, part string, args ...star.Value) (x *core.Tensor, made bool, err error) {
+	var s *core.Scope
+	if m.keepsNothing {
+		s = it.env.OpenPrivate()
+	} else {
+		s = it.env.Open()
+	}
 	defer s.Close()
-	v, err := star.Call(it.thread, fn, args, nil)
+	v, err := star.Call(it.thread, m.fns[part], args, nil)
 	if err != nil {
 		return nil, false, err
 	}
 	y, ok := v.(Tensor)
 	if !ok {
-		return nil, false, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
+		return nil, false, fmt.Errorf("%s returned %s, want a tensor", m.fns[part].Name(), v.Type())
 	}
 	made = s.Owns(y.Tensor)
 	s.Close(y.Tensor)
 	return y.Tensor, made, nil
+}
+
+// leave ends x, which the layer before made, after the layer that was given it.
+func (m *Model) leave(x *core.Tensor) {
+	if m.keepsNothing {
+		x.Recycle()
+	} else {
+		x.Free()
+	}
 }

@@ -109,6 +109,8 @@ type Interp struct {
 	paths *paths // not nil while check runs
 
 	saveGiven bool // Config.Save was
+	complete  bool // New is done
+	shadowed  bool // a name that New gave has another value since
 }
 
 // threadLocal is the key under which a thread knows its Interp.
@@ -152,6 +154,7 @@ func New(cfg Config) *Interp {
 	it.addBounds()
 	it.names[globalTable] = &globalsValue{vars: it.globals}
 	it.attach()
+	it.complete = true
 	return it
 }
 
@@ -166,6 +169,7 @@ func (it *Interp) Thread() *star.Thread { return it.thread }
 // a module, becomes an error at the line of its call. An operation shares its name with a function of the prelude: sum
 // and max are both. It must not be called during a run.
 func (it *Interp) Predeclare(name string, v star.Value) {
+	it.shadowed = it.shadowed || it.complete && it.names.Has(name)
 	switch f := v.(type) {
 	case *star.Builtin:
 		if f.Receiver() == nil {

@@ -38,6 +38,8 @@ type Model struct {
 	ropes    []star.Tuple  // settings of rope, as keywords
 	fns      map[string]star.Callable
 
+	keepsNothing bool // the fns are a family's of this project, which leave no tensor behind but the one they return
+
 	variables star.Value              // of a trainable model: m without its config
 	names     map[*core.Tensor]string // what the file calls its variables
 }
@@ -105,7 +107,7 @@ func (it *Interp) buildModel(name string, w *models.Weights, module string, opti
 		return nil, err
 	}
 	m := &Model{name: name, tokens: &Tokenizer{name, tokens}, file: w, print: sync.OnceValue(w.Fingerprint),
-		fns: map[string]star.Callable{}}
+		fns: map[string]star.Callable{}, keepsNothing: strings.HasPrefix(module, modelsRoot) && !it.shadowed}
 	if m.template, err = w.File.String("tokenizer.chat_template"); err != nil && !models.Missing(err) {
 		return nil, err
 	}

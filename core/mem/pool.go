@@ -129,6 +129,9 @@ func (p *Pool) admit(size int, n int64) error {
 
 // hold makes b a buffer of size bytes in a block, with one holder. The lock is held.
 func (p *Pool) hold(b *Buffer, blk *block, size int) {
+	if b.block != nil {
+		panic("mem: a buffer that has bytes was to get others")
+	}
 	b.Embed(blk.ptr, size)
 	b.home, b.block, b.slot = p, blk, len(p.live)
 	p.live = append(p.live, holding{strong: b, block: blk})

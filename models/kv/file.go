@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
@@ -14,7 +15,10 @@ import (
 )
 
 // format names the files, and the version of what is in them.
-const format = "fucina.kv.2"
+const format = family + "2"
+
+// family is how the names of all versions begin.
+const family = "fucina.kv."
 
 // about is what the metadata of a file say, as JSON.
 type about struct {
@@ -123,6 +127,8 @@ func Read(
 		known = known || key == "cache" && json.Unmarshal([]byte(value), &a) == nil && a.Format == format
 	}
 	switch {
+	case !known && strings.HasPrefix(a.Format, family):
+		return nil, nil, fmt.Errorf("it is in the format %.32q, this version reads %q: make it again", a.Format, format)
 	case !known:
 		return nil, nil, fmt.Errorf("it is no file of a cache that this version can read (%s)", format)
 	case a.Model != model || len(a.Layers) != layers:
