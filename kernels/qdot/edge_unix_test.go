@@ -16,7 +16,8 @@ func edged(t *testing.T, size int) []byte {
 	t.Helper()
 	page := os.Getpagesize()
 	whole := (size + page - 1) / page * page
-	all, err := syscall.Mmap(-1, 0, whole+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	const private = syscall.MAP_ANON | syscall.MAP_PRIVATE
+	all, err := syscall.Mmap(-1, 0, whole+page, syscall.PROT_READ|syscall.PROT_WRITE, private)
 	if err != nil {
 		t.Fatal(err)
 	}
