@@ -58,6 +58,7 @@ func NewEnv(memLimit int64, workers int) *Env {
 	e := &Env{pool: mem.NewPool(memLimit)}
 	e.Control.Workers = workers
 	e.pool.BeforeCollect = e.loosen
+	e.pool.Stopped = e.Control.Stopped
 	return e
 }
 
@@ -121,6 +122,9 @@ func (e *Env) fill(b *mem.Buffer, bytes int) *mem.Buffer {
 
 // granted takes what the pool said; going over the budget is an *Error of the running operation.
 func (e *Env) granted(err error) {
+	if errors.Is(err, mem.ErrStopped) {
+		panic(&Canceled{Op: e.opName()})
+	}
 	if err != nil {
 		hint := "scope(fn) and steps(n) free what is no longer needed; by hand: x.free()"
 		if over := (*mem.LimitError)(nil); errors.As(err, &over) && (over.Want > over.Limit || over.InUse == 0) {

@@ -78,6 +78,9 @@ text = "ba" * (1 << 22)`, "b.encode(text)"},
 			"for y in range(1 << 20): save_npy(path, x)"},
 		"loading": {`path = "` + dir + `/x.npy"; save_npy(path, ones(i=1 << 25))`,
 			`for y in range(1 << 20): load_npy(path, "i").free()`},
+		"loading beside many lists": {
+			`path = "` + dir + `/y.npy"; save_npy(path, ones(i=1 << 25)); x = [[i] for i in range(5000000)]`,
+			`for y in range(1 << 20): load_npy(path, "i").free()`},
 		"the gradient of an attention": {
 			"x = variable(ones(seq=1 << 13, head_dim=64))\ny = x.detach()\nz = attention(x, y, y).sum()",
 			"backward(z, retain_graph=True)"},

@@ -1,10 +1,12 @@
 package mem
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
 	"sync"
+	"time"
 	"unsafe"
 	"weak"
 )
@@ -53,10 +55,17 @@ type Pool struct {
 	closed bool
 	region *region // the newest; nil if there is none
 
+	// Stopped is asked while a collection runs that a request waits for: if it reports true, the request fails with
+	// ErrStopped at once. It may be nil.
+	Stopped func() bool
+
 	// BeforeCollect runs before a collection that the pool starts, outside its lock; the owner
 	// lets go there of what it holds only for book-keeping.
 	BeforeCollect func()
 }
+
+// ErrStopped is the end of a request whose owner did not want to wait for a collection any more.
+var ErrStopped = errors.New("mem: stopped while garbage was collected")
 
 // LimitError says that a request would exceed the pool's budget even after a collection.
 type LimitError struct {
@@ -119,7 +128,9 @@ func (p *Pool) Fill(b *Buffer, size int) error {
 // admit makes room for n more bytes, for a buffer of size bytes, or says that there is none. The lock is held.
 func (p *Pool) admit(size int, n int64) error {
 	if p.inUse+n > p.calm || p.limit > 0 && p.inUse+n > p.limit {
-		p.collect()
+		if !p.collect() {
+			return ErrStopped
+		}
 		if p.limit > 0 && p.inUse+n > p.limit {
 			return &LimitError{Want: int64(size), InUse: p.inUse, Limit: p.limit}
 		}
@@ -214,8 +225,8 @@ func (p *Pool) Collect() {
 
 // collect is Collect with the lock held; it lets go of the lock while the collector runs. Weak
 // pointers are nil as soon as the collection is over, so nothing has to be waited for and the
-// outcome does not hang on when clean-ups run.
-func (p *Pool) collect() {
+// outcome does not hang on when clean-ups run. It reports whether the owner waited for it.
+func (p *Pool) collect() bool {
 	for i := range p.live {
 		if h := &p.live[i]; h.strong != nil {
 			h.weak, h.strong = weak.Make(h.strong), nil
@@ -225,8 +236,11 @@ func (p *Pool) collect() {
 	if p.BeforeCollect != nil {
 		p.BeforeCollect()
 	}
-	runtime.GC()
+	done := p.garbage()
 	p.mu.Lock()
+	if !done {
+		return false
+	}
 	for i := len(p.live) - 1; i >= 0; i-- {
 		if h := p.live[i]; h.buffer() == nil {
 			p.unlink(i)
@@ -234,6 +248,36 @@ func (p *Pool) collect() {
 		}
 	}
 	p.calm = max(calmBytes, 2*p.inUse)
+	return true
+}
+
+// garbage runs the collector, which takes a second for each few gigabytes of a script's lists, and reports whether the
+// owner waited for its end.
+func (p *Pool) garbage() bool {
+	if p.Stopped == nil {
+		runtime.GC()
+		return true
+	}
+	if p.Stopped() {
+		return false
+	}
+	done := make(chan struct{})
+	go func() {
+		runtime.GC()
+		close(done)
+	}()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-done:
+			return true
+		case <-look.C:
+			if p.Stopped() {
+				return false
+			}
+		}
+	}
 }
 
 // dropCached gives the free blocks to the depot. The lock is held.

@@ -210,3 +210,20 @@ func TestKeep(t *testing.T) {
 		t.Errorf("beyond the limit: %v", err)
 	}
 }
+
+// A request that waits for a collection fails when its owner has been stopped, and the pool goes on afterwards.
+func TestStoppedCollection(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	stopped := true
+	p.Stopped = func() bool { return stopped }
+	if err := p.Fill(new(Buffer), calmBytes+1); !errors.Is(err, ErrStopped) {
+		t.Errorf("stopped: %v", err)
+	}
+	get(t, p, 1<<20).Release() // needs no collection
+	stopped = false
+	get(t, p, calmBytes+1).Release()
+	if s := p.Stats(); s.InUse != 0 || s.Buffers != 0 {
+		t.Errorf("outstanding: %+v", s)
+	}
+}
