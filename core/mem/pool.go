@@ -306,7 +306,7 @@ func (p *Pool) Close() {
 		p.region = nil
 	}
 	p.closed = true
-	p.BeforeCollect = nil // clean-ups hold the pool, so it must not lead to the buffers
+	p.BeforeCollect, p.Stopped = nil, nil // clean-ups hold the pool, so it must not lead to the buffers
 	for _, h := range p.live {
 		if b := h.buffer(); b != nil {
 			runtime.AddCleanup(b, p.orphaned, orphan{h.block, h.block.uses})
