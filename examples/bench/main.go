@@ -5,6 +5,8 @@
 //	go run ./examples/bench -formats [-peers command,command] [format...]
 //	go run ./examples/bench -models [-prompts 64,512] [-peers command,command] model.gguf...
 //
+// With -tier, all of Fucina's kernels are those of an earlier processor, such as avx2.
+//
 // The peer is torch_ops.py, run by an interpreter that has PyTorch; OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are taken
 // out of its environment, because they halve its speed on processors they do not name. Without PyTorch only
 // Fucina's times are printed. The first lines say what the machine itself reaches.
@@ -26,6 +28,7 @@ import (
 	"time"
 
 	"github.com/fucina-go/fucina"
+	"github.com/fucina-go/fucina/kernels/cpu"
 )
 
 func main() {
@@ -37,9 +40,14 @@ func main() {
 	prompts := flag.String("prompts", "64,512", "with -models, lengths of prompts, by commas")
 	peers := flag.String("peers", "", "with -formats or -models, commands to compare with, by commas; see formats.go "+
 		"and models.go")
+	tier := flag.String("tier", cpu.Current().String(), "the tier of kernels")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if err := force(*tier); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
 	err := run(ctx, *threads, func(n int) error {
 		others := strings.FieldsFunc(*peers, func(r rune) bool { return r == ',' })
 		switch {
@@ -54,6 +62,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// force makes a tier current for good.
+func force(name string) error {
+	for _, t := range cpu.Tiers() {
+		if t.String() == name {
+			cpu.Force(t)
+			return nil
+		}
+	}
+	return fmt.Errorf("-tier: got %q, want one of %v", name, cpu.Tiers())
 }
 
 // run calls one with each number of threads.
