@@ -255,7 +255,7 @@ func attend[C float32 | float64](c *Ctx, a *Attention) {
 	}
 }
 
-// attendWork is how many multiplications a chunk may take: a few milliseconds of them, since a stop waits for it.
+// attendWork is how many multiplications a chunk may take: a few milliseconds of them. A stop waits for a block of keys.
 func attendWork() int {
 	if cpu.Current() == cpu.Generic {
 		return 1 << 21
@@ -321,13 +321,14 @@ func (t *attending[C]) rows(lo, hi int) {
 	}
 	step := attn.Strides{Out: t.y.strides[along], Q: t.q.strides[along], K: t.k.strides[last-1], V: t.v.strides[last-1]}
 	var from, to [attn.Tile]int
+	pause := t.c.Pause
 	for i := lo; i < hi; {
 		n := min(hi-i, each-i%each, len(from))
 		for j := range n {
 			from[j], to[j] = t.sees((i + j) % t.queries)
 		}
 		q, y, k, v := t.of(i)
-		attn.Rows(y, q, k, v, t.width, t.valueSize, step, from[:n], to[:n], t.scale)
+		attn.Rows(y, q, k, v, t.width, t.valueSize, step, from[:n], to[:n], t.scale, pause)
 		i += n
 	}
 }

@@ -58,20 +58,18 @@ func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
 	if out.axes != r.order || out.dtype != native[C]() {
 		y = c.Scratch(native[C](), r.order, out.permuted(r.order).sizes)
 	}
-	counts := a.counts(windows)
+	counts := a.counts(c.c.env, windows)
 	n := windows[len(windows)-1].small
-	c.Split(y.Len()/n, max(1, pointGrain/n/8), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			ys := row[C](y, i, n)
-			clear(ys)
-			eachWindow(c, windows, i, func(from, to, at, step int) {
-				for j, p := from, at; j < to; j, p = j+1, p+step {
-					ys[j] += x[p]
-				}
-			})
-			for j := range ys {
-				ys[j] /= C(counts[(i*n+j)%len(counts)])
+	eachStrip(c, windows, y.Len(), func(i, first, end int) {
+		ys := row[C](y, i, n)
+		clear(ys[first:end])
+		eachWindow(c, windows, i, first, end, func(from, to, at, step int) {
+			for j, p := from, at; j < to; j, p = j+1, p+step {
+				ys[j] += x[p]
 			}
+		})
+		for j := first; j < end; j++ {
+			ys[j] /= C(counts[(i*n+j)%len(counts)])
 		}
 	})
 	if y != out {
@@ -80,25 +78,18 @@ func poolAverage[C float32 | float64](c *Ctx, a *AvgPool) {
 }
 
 // counts is how many elements each window has, in the order of the output.
-func (a *AvgPool) counts(windows []slide) []float64 {
+func (a *AvgPool) counts(e *Env, windows []slide) []float64 {
 	counts := []float64{1}
 	for _, l := range windows {
-		var next []float64
-		for _, outer := range counts {
-			for q := range l.small {
-				start := q*l.s - l.before
-				low, high := start, l.large+l.after
-				if !a.CountIncludePad {
-					low, high = 0, l.large
-				}
-				n := 0
-				for k := range l.kernel {
-					if p := start + k*l.d; low <= p && p < high {
-						n++
-					}
-				}
-				next = append(next, outer*float64(n))
+		next := make([]float64, len(counts)*l.small)
+		for i := range e.scan(len(next)) {
+			start := i%l.small*l.s - l.before
+			low, high := start, l.large+l.after
+			if !a.CountIncludePad {
+				low, high = 0, l.large
 			}
+			first, end := max(0, ceilDiv(low-start, l.d)), min(l.kernel, ceilDiv(high-start, l.d))
+			next[i] = counts[i/l.small] * float64(max(0, end-first))
 		}
 		counts = next
 	}
@@ -122,7 +113,7 @@ func (a *AvgPool) VJP(_, gy []*Tensor, g *Grads) {
 		dilation.Each.Values[i] = [2]int{l.d, l.d}
 		padding.Each.Values[i] = [2]int{l.before, (l.small-1)*l.s + l.reach() - l.before - l.large}
 	}
-	counts := env.FromFloats(dt, a.counts(windows), r.spatial, small...)
+	counts := env.FromFloats(dt, a.counts(env, windows), r.spatial, small...)
 	weight := ones.In(env, Ones{Axes: Map[int]{axisList(kernel...), sizes}, DType: dt})
 	g.Set(0, convTranspose.Call(ConvTranspose{Padding: padding, Convolution: Convolution{
 		Input: gy[0].wide().Div(counts), Weight: weight, Axis: axis.Empty, Spatial: Map[string]{r.spatial, kernel},

@@ -52,18 +52,14 @@ func (a *Bernoulli) Sizes(s *Sizes) { s.take(a.Axes) }
 
 // Eval compares p with random numbers.
 func (a *Bernoulli) Eval(c *Ctx) {
-	bad := false
-	var buf []float64
-	a.P.each(func(offset int) {
-		p := load(a.P, offset, 1, 1, &buf)[0]
-		bad = bad || !(p >= 0 && p <= 1)
-	})
-	if bad {
-		c.Fail(fmt.Sprintf("%s has elements outside of [0, 1]", c.Describe(a.P)),
-			"probabilities of logits: p.sigmoid()")
+	probs := elementsOf[float64](c.Dense(a.P, a.P.axes, dtype.F64)) // the last axes of out
+	for i := range c.c.env.scan(len(probs)) {
+		if p := probs[i]; !(p >= 0 && p <= 1) {
+			c.Fail(fmt.Sprintf("%s has elements outside of [0, 1]", c.Describe(a.P)),
+				"probabilities of logits: p.sigmoid()")
+		}
 	}
 	from := a.draws(c)
-	probs := elementsOf[float64](c.Dense(a.P, a.P.axes, dtype.F64)) // the last axes of out
 	fillBlocks(c, func(y []int64, i int) {
 		for k := range y {
 			y[k] = 0

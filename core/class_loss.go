@@ -64,7 +64,9 @@ func rightClassesOf[C float32 | float64](
 	}
 	r := rightClasses[C]{ids: elementsOf[int64](room(dtype.I64))}
 	r.factor, r.counts = elementsOf[C](room(native[C]())), elementsOf[C](room(native[C]()))
-	for i, id := range elementsOf[int64](c.Dense(a.Target, rows, dtype.I64)) {
+	ids := elementsOf[int64](c.Dense(a.Target, rows, dtype.I64))
+	for i := range c.c.env.scan(len(ids)) {
+		id := ids[i]
 		if id == int64(a.IgnoreIndex) {
 			r.ids[i], r.factor[i], r.counts[i] = 0, 0, 0
 			continue
@@ -89,7 +91,7 @@ func classWeights[C float32 | float64](c *Ctx, a *ClassLoss) []C {
 		return elementsOf[C](w)
 	}
 	ones := elementsOf[C](w)
-	for i := range ones {
+	for i := range c.c.env.scan(len(ones)) {
 		ones[i] = 1
 	}
 	return ones

@@ -35,6 +35,9 @@ func cosAt(x float64) float64 {
 	return y
 }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Cos) Weight() int { return 2 }
+
 // Saves x.
 func (*Cos) Saves(uint64) (in, out uint64) { return 1, 0 }
 

@@ -87,8 +87,8 @@ func entropies[C float32 | float64](c *Ctx, a *CrossEntropy) {
 			var r logits[C]
 			for i := range y {
 				ts := row[C](t, lo+i, n)
-				r.read(row[C](x, lo+i, n))
-				y[i] = r.total(func(j int, l C) C { return C(weighed(C(ts[j]*keep)+spread, -l) * weights[j]) })
+				r.read(c, row[C](x, lo+i, n))
+				y[i] = r.total(c, func(j int, l C) C { return C(weighed(C(ts[j]*keep)+spread, -l) * weights[j]) })
 			}
 		})
 		return
@@ -102,10 +102,10 @@ func entropies[C float32 | float64](c *Ctx, a *CrossEntropy) {
 			if right.counts[at] == 0 {
 				continue
 			}
-			r.read(row[C](x, at, n))
+			r.read(c, row[C](x, at, n))
 			y[i] = C(-r.log(int(right.ids[at])) * right.factor[at])
 			if a.LabelSmoothing > 0 {
-				all := r.total(func(j int, l C) C { return C(-l * weights[j]) })
+				all := r.total(c, func(j int, l C) C { return C(-l * weights[j]) })
 				y[i] = C(y[i]*keep) + C(all*spread)
 			}
 		}
@@ -120,10 +120,11 @@ type logits[C float32 | float64] struct {
 }
 
 // read takes the row x.
-func (r *logits[C]) read(x []C) {
-	r.x, r.top = x, num.Max(x)
+func (r *logits[C]) read(c *Ctx, x []C) {
+	r.x, r.top = x, maxOf(c, x)
 	s := [1]C{}
 	for ; len(x) > 0; x = x[min(len(x), blockLen):] {
+		c.Pause()
 		part := x[:min(len(x), blockLen)]
 		s[0] += num.ExpSum(r.block[:len(part)], part, r.top)
 	}
@@ -135,8 +136,9 @@ func (r *logits[C]) read(x []C) {
 func (r *logits[C]) log(j int) C { return r.x[j] - r.top - r.shift }
 
 // total is the sum of f(j, log(j)) over the row.
-func (r *logits[C]) total(f func(j int, l C) C) (s C) {
+func (r *logits[C]) total(c *Ctx, f func(j int, l C) C) (s C) {
 	for from := 0; from < len(r.x); from += blockLen {
+		c.Pause()
 		part := r.block[:min(len(r.x)-from, blockLen)]
 		for i := range part {
 			part[i] = f(from+i, r.log(from+i))

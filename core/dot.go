@@ -173,10 +173,18 @@ var packDepth = 1 << 15
 // time within which a stop must be seen. Tests make it small.
 var tileWork = 1 << 20
 
+// each is how many multiplications in panels an element of the result is worth.
+func (g *product[C]) each() int {
+	if native[C]() == dtype.I64 {
+		return 8 * (g.k + 1)
+	}
+	return g.k + 16
+}
+
 // run computes the products, tile by tile.
 func (g *product[C]) run(c *Ctx, batch int) {
 	tiles := g.tiles(batch)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*g.cols*g.k)), g.tile) // many small products make one chunk
+	c.Split(tiles, max(1, tileWork/max(1, g.rows*max(g.cols, gemm.Width)*g.each())), g.tile) // many small ones make a chunk
 }
 
 // runPacked is run with b in panels, depth elements of the contracted index after depth elements.
@@ -196,41 +204,47 @@ func (g *product[C]) room(c *Ctx, batch, depth int) {
 
 // pack puts b into panels, which the workers share out.
 func (g *product[C]) pack(c *Ctx, batch int) {
-	const wide = 4 * gemm.Width // what is packed at once
+	const wide, deep = 4 * gemm.Width, 512 // what is packed at once
 	size := gemm.PackedLen(g.n, g.k)
-	strips := ceilDiv(g.n, wide)
-	c.Split(batch*strips, max(1, pointGrain/(wide*g.k)), func(lo, hi int) {
+	strips, blocks := ceilDiv(g.n, wide), ceilDiv(g.k, deep)
+	c.Split(batch*strips*blocks, max(1, pointGrain/(wide*min(g.k, deep))), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			j := i % strips * wide
-			dst, src := g.packed[i/strips*size+j*g.k:], g.b[i/strips*g.n*g.all:]
-			cols := min(wide, g.n-j)
+			p, j := i%blocks*deep, i/blocks%strips*wide
+			batch, k, cols := i/blocks/strips, min(deep, g.k-p), min(wide, g.n-j)
+			dst, src := g.packed[batch*size+j*g.k+p*gemm.Width:], g.b[batch*g.n*g.all:]
+			if g.plain {
+				src = src[(g.from+p)*g.n+j:]
+			} else {
+				src = src[j*g.all+g.from+p:]
+			}
 			switch dst := any(dst).(type) {
 			case []float32:
-				packPanels(dst, any(src).([]float32), j, cols, g.n, g.k, g.from, g.all, g.plain)
+				packPanels(dst, any(src).([]float32), cols, g.n, k, g.k, g.all, g.plain)
 			case []float64:
-				packPanels(dst, any(src).([]float64), j, cols, g.n, g.k, g.from, g.all, g.plain)
+				packPanels(dst, any(src).([]float64), cols, g.n, k, g.k, g.all, g.plain)
 			}
 		}
 	})
 }
 
-// packPanels packs the columns j … j+cols-1 of b, k of their elements from place from on of all.
-func packPanels[T num.Float](dst, b []T, j, cols, n, k, from, all int, plain bool) {
+// packPanels packs the first columns of b, the first k of their elements, into panels of deep ones.
+func packPanels[T num.Float](dst, b []T, cols, n, k, deep, all int, plain bool) {
 	if plain {
-		gemm.PackNN(dst, b[from*n+j:], cols, k, n)
+		gemm.PackNN(dst, b, cols, k, n, deep*gemm.Width)
 	} else {
-		gemm.PackNT(dst, b[j*all+from:], cols, k, all)
+		gemm.PackNT(dst, b, cols, k, all, deep*gemm.Width)
 	}
 }
 
 // tiles chooses the tile and returns how many there are in a batch of products. Columns come in whole panels.
 func (g *product[C]) tiles(batch int) int {
 	g.rows, g.cols = g.m, g.n
-	if work := g.m * g.n * g.k; work > tileWork {
+	each := g.each()
+	if work := g.m * g.n * each; work > tileWork {
 		const wide = 4 * gemm.Width
-		cols := max(wide, tileWork/max(1, g.k*min(g.m, 48)))
+		cols := max(wide, tileWork/(each*min(g.m, 48)))
 		g.cols = min(g.n, ceilDiv(cols, wide)*wide)
-		rows := max(1, tileWork/max(1, g.k*g.cols))
+		rows := max(1, tileWork/(each*g.cols))
 		if native[C]() != dtype.I64 {
 			rows = ceilDiv(rows, 12) * 12 // what a kernel does at once
 		}

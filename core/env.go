@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"iter"
 	"sync"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -131,6 +132,30 @@ func (e *Env) granted(err error) {
 			hint = "make it in parts, or of a smaller dtype such as f16"
 		}
 		panic(&Error{Op: e.opName(), Msg: err.Error(), Hint: hint})
+	}
+}
+
+// scan is 0, 1, … n-1 for loops of an operation that do little for each; now and then it looks whether to stop.
+func (e *Env) scan(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for lo := 0; lo < n; lo += pauseLen {
+			e.checkStop()
+			for i := lo; i < min(n, lo+pauseLen); i++ {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// checkStop panics with *Canceled if the Env is stopped.
+func (e *Env) checkStop() {
+	if e.Control.Stopped() {
+		panic(&Canceled{Op: e.opName()})
+	}
+	if paused != nil {
+		paused()
 	}
 }
 

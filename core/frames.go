@@ -95,16 +95,13 @@ func (c *Ctx) Split(n, grain int, f func(lo, hi int)) {
 	}
 }
 
-// pauseLen is how many elements a loop of Eval goes through, or some hundred microseconds, between two Pauses.
-const pauseLen = 1 << 14
+// pauseLen is how many elements a loop of Eval goes through between two Pauses, which takes it less than 200 µs.
+const pauseLen = 1 << 13
 
 // Pause panics with *Canceled when the Env is stopped. Loops whose length the operands decide call it in between, in
 // whatever goroutine they run.
 func (c *Ctx) Pause() {
-	c.c.checkStop()
-	if paused != nil {
-		paused()
-	}
+	c.c.env.checkStop()
 }
 
 // pieces calls f on consecutive ranges of [0, n), with a Pause before each; all but the last begin at a multiple of
@@ -160,7 +157,7 @@ func (c *Ctx) Dense(t *Tensor, order *axis.List, dt dtype.Type) *Tensor {
 // timed, if set, is put around what Split calls; for tests.
 var timed func(c *Ctx, f func(lo, hi int)) func(lo, hi int)
 
-// paused, if set, is told of every Pause; for tests.
+// paused, if set, is told of every look at whether to stop but those of Split; for tests.
 var paused func()
 
 // copied, if set, is told of every operand that Dense copies; for tests.

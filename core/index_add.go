@@ -97,10 +97,15 @@ func putAt[C number](c *Ctx, x, index, source *Tensor, name Axis, put func(y, v 
 		ys, vs := elementsOf[C](y), elementsOf[C](source)
 		strips := ceilDiv(width, blockLen) // no two chunks write to one element
 		c.Split(len(ids)/each*strips, max(1, pointGrain/(each*min(width, blockLen))), func(lo, hi int) {
+			work := 0
 			for k := lo; k < hi; k++ {
 				batch, from := k/strips, k%strips*blockLen
 				to := min(width, from+blockLen)
 				for j := batch * each; j < (batch+1)*each; j++ {
+					if work += 4 + to - from; work > pauseLen {
+						c.Pause()
+						work = 0
+					}
 					put(ys[(batch*n+int(ids[j]))*width:][from:to], vs[j*width:][from:to])
 				}
 			}

@@ -60,9 +60,10 @@ func (a *IndexSelect) Eval(c *Ctx) {
 	}
 	places := make([][]int, a.X.Rank())
 	at := &places[a.X.axes.Index(string(a.Axis))]
-	*at = make([]int, 0, a.Index.sizes[0])
-	for _, id := range c.places(a.X, a.Index, a.Axis, a.Index.axes) {
-		*at = append(*at, int(id))
+	ids := c.places(a.X, a.Index, a.Axis, a.Index.axes)
+	*at = c.placesOf(len(ids))
+	for i := range c.c.env.scan(len(ids)) {
+		(*at)[i] = int(ids[i])
 	}
 	c.pick(a.X, places, nil)
 }

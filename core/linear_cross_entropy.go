@@ -79,7 +79,7 @@ func (a *LinearCrossEntropy) Eval(c *Ctx) {
 func linearEntropies[C float32 | float64](c *Ctx, a *LinearCrossEntropy) {
 	rows, classes := c.Data().(*axis.List), a.W.Size(string(a.Axis))
 	ones := elementsOf[C](c.Scratch(native[C](), axisList(string(a.Axis)), []int{classes}))
-	for i := range ones {
+	for i := range c.c.env.scan(len(ones)) {
 		ones[i] = 1
 	}
 	loss := a.loss()
@@ -93,7 +93,7 @@ func linearEntropies[C float32 | float64](c *Ctx, a *LinearCrossEntropy) {
 				at := from + i
 				losses[at] = 0
 				if right.counts[at] != 0 {
-					r.read(s.block[i*classes:][:classes])
+					r.read(c, s.block[i*classes:][:classes])
 					losses[at] = C(-r.log(int(right.ids[at])) * right.factor[at])
 				}
 			}
@@ -117,8 +117,11 @@ func scoresOf[C float32 | float64](c *Ctx, x, w *Tensor, rows *axis.List, class 
 	s.x = elementsOf[C](c.Dense(x, rows.Append(in), native[C]()))
 	s.w = elementsOf[C](c.Dense(w, axisList(class).Append(in), native[C]()))
 	s.block = elementsOf[C](c.Scratch(native[C](), axisList("row", "class"), []int{min(s.rows, entropyRows), s.number}))
-	if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 && s.width <= packDepth {
-		g := product[C]{b: s.w, n: s.number, k: s.width, all: s.width}
+	g := product[C]{b: s.w, n: s.number, k: s.width, all: s.width}
+	if s.width > packDepth {
+		g.room(c, 1, packDepth)
+		s.packed = g.packed
+	} else if s.rows > fewRows && s.number >= gemm.Width && s.width > 0 {
 		g.room(c, 1, s.width)
 		g.pack(c, 1)
 		s.packed = g.packed
@@ -133,7 +136,11 @@ func (s *scores[C]) eachBlock(c *Ctx, f func(from, n int)) {
 		if s.number > 0 {
 			g := product[C]{c: s.block, a: s.x[from*s.width:], b: s.w, packed: s.packed, m: n, n: s.number, k: s.width,
 				all: s.width}
-			g.run(c, 1)
+			if s.width > packDepth {
+				g.runPacked(c, 1, packDepth)
+			} else {
+				g.run(c, 1)
+			}
 		}
 		f(from, n)
 	}
@@ -214,7 +221,7 @@ func linearEntropyGrads[C float32 | float64](c *Ctx, a *entropyGrad) {
 		clear(gw)
 	}
 	panels := product[C]{n: s.width, all: s.number} // room for w while it is multiplied from the left
-	if gx != nil && s.packed != nil {
+	if gx != nil && s.packed != nil && s.width <= packDepth {
 		panels.room(c, 1, entropyDepth)
 	}
 	if gw != nil {

@@ -55,23 +55,23 @@ func logSoftmaxRows[C float32 | float64](c *Ctx, a *LogSoftmax) {
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		z := x
 		if !plain {
-			m.apply(i, y, x)
+			m.apply(c, i, y, x)
 			z = y
 		}
-		top := num.Max(z)
-		shift := logSumExp(y, z, top)
+		top := maxOf(c, z)
+		shift := logSumExp(c, y, z, top)
 		if !plain {
-			m.apply(i, y, x) // y was overwritten
+			m.apply(c, i, y, x) // y was overwritten
 		}
-		for j, v := range z {
-			y[j] = v - top - shift
+		for j := range c.c.env.scan(len(z)) {
+			y[j] = z[j] - top - shift
 		}
 	})
 }
 
 // logSumExp is log(sum(exp(x - top))). It overwrites y, which may be x.
-func logSumExp[C float32 | float64](y, x []C, top C) C {
-	s := [1]C{num.ExpSum(y, x, top)}
+func logSumExp[C float32 | float64](c *Ctx, y, x []C, top C) C {
+	s := [1]C{expSum(c, y, x, top)}
 	num.Log(s[:], s[:])
 	return s[0]
 }

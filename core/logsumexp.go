@@ -3,7 +3,6 @@ package core
 import (
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
-	"github.com/fucina-go/fucina/kernels/num"
 )
 
 // LogSumExp is the logarithm of the sum of exp(x) along the named axes; without names, of all elements.
@@ -50,9 +49,9 @@ func logSumExpRows[T float32 | float64](c *Ctx, x *Tensor) {
 	c.Split(rows, max(1, pointGrain/max(1, n)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			xs := row[T](src, i, n)
-			y := [1]T{num.Max(xs)}
+			y := [1]T{maxOf(c, xs)}
 			if m := y[0]; m-m == 0 { // finite
-				y[0] = m + logSumExp(row[T](tmp, i, n), xs, m)
+				y[0] = m + logSumExp(c, row[T](tmp, i, n), xs, m)
 			}
 			store(out, i, y[:])
 		}

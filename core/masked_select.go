@@ -51,7 +51,7 @@ func (a *MaskedSelect) Sizes(s *Sizes) {
 	n, seen := 0, 0
 	a.Mask.each(func(offset int) {
 		if seen++; seen%pauseLen == 0 {
-			s.c.checkStop()
+			s.c.env.checkStop()
 		}
 		if *(*bool)(unsafe.Add(a.Mask.data, offset)) {
 			n++
@@ -71,11 +71,9 @@ func (a *MaskedSelect) Eval(c *Ctx) {
 		return
 	}
 	at := elementsOf[int64](places)[:0]
-	for i, ok := range elementsOf[bool](c.spread(a.Mask, axes, a.sizes(axes))) {
-		if i%pauseLen == pauseLen-1 {
-			c.Pause()
-		}
-		if ok {
+	mask := elementsOf[bool](c.spread(a.Mask, axes, a.sizes(axes)))
+	for i := range c.c.env.scan(len(mask)) {
+		if mask[i] {
 			at = append(at, int64(i))
 		}
 	}

@@ -87,36 +87,34 @@ func poolMax[C number](c *Ctx, a *MaxPool, least C) {
 			outer *= l.small
 		}
 	}
-	c.Split(y.Len()/n, max(1, pointGrain/n/8), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			ys := row[C](y, i, n)
-			for j := range ys {
-				ys[j] = least
-			}
-			if places == nil {
-				eachWindow(c, windows, i, func(from, to, at, step int) {
-					for j, p := from, at; j < to; j, p = j+1, p+step {
-						if v := x[p]; v > ys[j] || v != v {
-							ys[j] = v
-						}
-					}
-				})
-				continue
-			}
-			ps := row[int64](places, i, n)
-			for j := range ps {
-				ps[j] = -1 // nothing seen
-			}
-			eachWindow(c, windows, i, func(from, to, at, step int) {
+	eachStrip(c, windows, y.Len(), func(i, first, end int) {
+		ys := row[C](y, i, n)
+		for j := first; j < end; j++ {
+			ys[j] = least
+		}
+		if places == nil {
+			eachWindow(c, windows, i, first, end, func(from, to, at, step int) {
 				for j, p := from, at; j < to; j, p = j+1, p+step {
-					if v := x[p]; v > ys[j] || v != v || ps[j] < 0 {
-						ys[j], ps[j] = v, int64(p-i/outer*plane)
+					if v := x[p]; v > ys[j] || v != v {
+						ys[j] = v
 					}
 				}
 			})
-			for j := range ps {
-				ps[j] = max(ps[j], 0)
+			return
+		}
+		ps := row[int64](places, i, n)
+		for j := first; j < end; j++ {
+			ps[j] = -1 // nothing seen
+		}
+		eachWindow(c, windows, i, first, end, func(from, to, at, step int) {
+			for j, p := from, at; j < to; j, p = j+1, p+step {
+				if v := x[p]; v > ys[j] || v != v || ps[j] < 0 {
+					ys[j], ps[j] = v, int64(p-i/outer*plane)
+				}
 			}
+		})
+		for j := first; j < end; j++ {
+			ps[j] = max(ps[j], 0)
 		}
 	})
 	if y != out {

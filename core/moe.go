@@ -147,17 +147,18 @@ type chosen struct {
 	from  []int // where each expert's begin; one more at the end
 }
 
-// sortChoices reads the indices in order, which ends with the choice.
-func sortChoices(ids []int64, experts int) chosen {
-	s := chosen{pairs: make([]int, len(ids)), place: make([]int, len(ids)), from: make([]int, experts+1)}
-	for _, id := range ids {
-		s.from[id+1]++
+// sortChoices reads the indices in order, which ends with the choice. The lists go where room says.
+func sortChoices(e *Env, room func(n int) []int, ids []int64, experts int) chosen {
+	s := chosen{pairs: room(len(ids)), place: room(len(ids)), from: make([]int, experts+1)}
+	for i := range e.scan(len(ids)) {
+		s.from[ids[i]+1]++
 	}
-	for e := range experts {
-		s.from[e+1] += s.from[e]
+	for i := range experts {
+		s.from[i+1] += s.from[i]
 	}
 	next := append([]int(nil), s.from...)
-	for i, id := range ids {
+	for i := range e.scan(len(ids)) {
+		id := ids[i]
 		s.place[i] = next[id]
 		s.pairs[next[id]] = i
 		next[id]++
@@ -167,7 +168,7 @@ func sortChoices(ids []int64, experts int) chosen {
 
 func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	r, out, dt := c.Data().(moeRoles), c.Out(0), native[C]()
-	s := sortChoices(c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice)), a.WGate.Size(string(a.Axis)))
+	s := sortChoices(c.c.env, c.placesOf, c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice)), a.WGate.Size(string(a.Axis)))
 	k := a.Indices.Size(r.choice.At(0))
 	x := c.Dense(a.X, r.rows.Append(r.embed), dt)
 	width := volume(a.X, r.embed)
@@ -300,7 +301,7 @@ const (
 func (m *moeGradient) run(gy *Tensor) {
 	a := m.a
 	ids := a.Indices.in(m.r.rows.Append(m.r.choice))
-	s := sortChoices(ids, a.WGate.Size(m.axis))
+	s := sortChoices(gy.env, func(n int) []int { return make([]int, n) }, ids, a.WGate.Size(m.axis))
 	if len(ids) == 0 {
 		for i := range 6 {
 			if i != 2 && m.g.Wants(i) {

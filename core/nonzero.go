@@ -54,7 +54,7 @@ func (a *Nonzero) Sizes(s *Sizes) {
 		seen := 0
 		a.X.each(func(offset int) {
 			if seen++; seen%pauseLen == 0 {
-				s.c.checkStop()
+				s.c.env.checkStop()
 			}
 			one.data = unsafe.Add(a.X.data, offset*a.X.dtype.Size())
 			eachNonzero(one, 0, 1, func(int) { n++ })

@@ -79,7 +79,12 @@ func (a *Pad) with(i, before, after int) Op {
 func (a *Pad) Eval(c *Ctx) {
 	places := make([][]int, a.X.Rank())
 	for i, name := range a.Widths.Keys.Names() {
-		places[a.X.axes.Index(name)] = a.places(i)
+		w, n := a.Widths.Values[i], a.X.Size(name)
+		list := c.placesOf(w[0] + n + w[1])
+		for j := range c.c.env.scan(len(list)) {
+			list[j] = a.place(j-w[0], n)
+		}
+		places[a.X.axes.Index(name)] = list
 	}
 	whole := int64(a.Value)
 	if a.X.dtype == dtype.Bool && a.Value != 0 {
@@ -90,27 +95,21 @@ func (a *Pad) Eval(c *Ctx) {
 	c.pick(a.X, places, unsafe.Pointer(&fill))
 }
 
-// places is where in x the elements along the i-th padded axis come from.
-func (a *Pad) places(i int) []int {
-	n, w := a.X.Size(a.Widths.Keys.At(i)), a.Widths.Values[i]
-	places := make([]int, w[0]+n+w[1])
-	for j := range places {
-		p := j - w[0]
-		switch {
-		case p >= 0 && p < n:
-		case a.Mode == "edge":
-			p = min(max(p, 0), n-1)
-		case a.Mode == "wrap":
-			p = modulo(p, n)
-		case a.Mode == "reflect":
-			p = modulo(p, max(1, 2*n-2))
-			p = min(p, 2*n-2-p)
-		default:
-			p = filling
-		}
-		places[j] = p
+// place is where the element p places after the first of an axis of n comes from.
+func (a *Pad) place(p, n int) int {
+	switch {
+	case p >= 0 && p < n:
+	case a.Mode == "edge":
+		p = min(max(p, 0), n-1)
+	case a.Mode == "wrap":
+		p = modulo(p, n)
+	case a.Mode == "reflect":
+		p = modulo(p, max(1, 2*n-2))
+		p = min(p, 2*n-2-p)
+	default:
+		p = filling
 	}
-	return places
+	return p
 }
 
 // Saves nothing.
@@ -128,13 +127,13 @@ func (a *Pad) VJP(_, gy []*Tensor, g *Grads) {
 		return
 	}
 	for i, name := range a.Widths.Keys.Names() {
-		places := a.places(i)
-		index := make([]int64, len(places))
-		for j, p := range places {
-			index[j] = int64(p)
+		n := a.X.Size(name)
+		index := make([]int64, a.Widths.Values[i][0]+n+a.Widths.Values[i][1])
+		for j := range index {
+			index[j] = int64(a.place(j-a.Widths.Values[i][0], n))
 		}
 		sizes := t.Sizes()
-		sizes[t.axes.Index(name)] = a.X.Size(name)
+		sizes[t.axes.Index(name)] = n
 		at := t.env.FromInts(dtype.I64, index, axisList(name), len(index))
 		t = t.env.Zeros(t.dtype, t.axes, sizes...).IndexAdd(at, t, name)
 	}

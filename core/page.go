@@ -166,7 +166,7 @@ func (p *Page) putPanel(head, at int, k, v *Tensor, row int) bool {
 	}
 	width, step := k.sizes[2], k.strides[0]
 	keys := slice[float32](k)[row*step+head*k.strides[1]:]
-	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], keys, gemm.Width, width, step)
+	gemm.PackNT(ofHead[float32](p.K, head)[at*width:], keys, gemm.Width, width, step, width*gemm.Width)
 	values := ofHead[float32](p.V, head)[at*gemm.Width:]
 	for i := range gemm.Width {
 		value := rowAt(v, row+i, head)

@@ -1,6 +1,10 @@
 package core
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/fucina-go/fucina/core/dtype"
+)
 
 // What roll, tile, repeat and pad do is one thing: every place along an axis of the result is some place
 // along that axis of the operand, or a filling.
@@ -13,10 +17,33 @@ const (
 // run is part of an axis of the result whose elements lie evenly spaced in the operand.
 type run struct{ to, n, from, step int } // from: the operand's place, filling or scattered
 
-// runsOf cuts the places along an axis into runs of at most limit elements.
-func runsOf(places []int, limit int) []run {
-	var runs []run
-	for i := 0; i < len(places); {
+// placesOf is room for the places along an axis.
+func (c *Ctx) placesOf(n int) []int {
+	return elementsOf[int](c.Scratch(dtype.I64, placeList, []int{n}))[:n]
+}
+
+var placeList = axisList("place")
+
+// runsOf cuts the places along an axis into runs of at most limit elements; nil if there would be more than most.
+func (c *Ctx) runsOf(places []int, limit, most int) []run {
+	count := 0
+	c.eachRunOf(places, limit, func(run) bool { count++; return count <= most })
+	if count > most {
+		return nil
+	}
+	room := c.Scratch(dtype.I64, placeList, []int{count * int(unsafe.Sizeof(run{})) / 8})
+	runs := unsafe.Slice((*run)(room.data), count)[:0]
+	c.eachRunOf(places, limit, func(r run) bool { runs = append(runs, r); return true })
+	return runs
+}
+
+// eachRunOf calls f with the runs of runsOf until it returns false.
+func (c *Ctx) eachRunOf(places []int, limit int, f func(run) bool) {
+	for i, end := 0, 0; i < len(places); {
+		if i >= end {
+			c.Pause()
+			end = i + pauseLen
+		}
 		r := run{to: i, n: 1, from: places[i]}
 		if i+1 < len(places) && (r.from == filling) == (places[i+1] == filling) {
 			r.step = places[i+1] - r.from
@@ -25,10 +52,11 @@ func runsOf(places []int, limit int) []run {
 			(r.from == filling) == (places[i+r.n] == filling) {
 			r.n++
 		}
-		runs = append(runs, r)
+		if !f(r) {
+			return
+		}
 		i += r.n
 	}
-	return runs
 }
 
 // pieces cuts n places into runs of at most limit that begin at from, or that are looked up one by one if that is
@@ -75,24 +103,28 @@ func pickWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, x *Tensor, places [][
 		return
 	}
 	n, limit := out.sizes[k], max(1, pointGrain/block)
-	runs := pieces(n, limit, 0) // the axis stays as it is
-	if places[k] != nil {
-		runs = runsOf(places[k], limit)
-	}
-	if len(runs) > n/4+1 && places[k] != nil { // too short to be worth it
+	var runs []run
+	if places[k] == nil {
+		runs = pieces(n, limit, 0) // the axis stays as it is
+	} else if runs = c.runsOf(places[k], limit, n/4+1); runs == nil { // too short to be worth it
 		runs = pieces(n, limit, scattered)
 	}
 	rows := out.Len() / (n * block)
 	to, stride, size := elementsOf[T](out), x.strides[k], x.dtype.Size()
 	c.Split(rows*len(runs), max(1, pointGrain*len(runs)/(n*block)), func(lo, hi int) {
-		row, from, given := -1, 0, false
+		row, from, given, done := -1, 0, false, 0
 		for u := lo; u < hi; u++ {
+			if done > pauseLen { // runs are of different lengths
+				c.Pause()
+				done = 0
+			}
 			if u/len(runs) != row {
 				row = u / len(runs)
 				from, given = rowStart(x, out.sizes[:k], places, row)
 			}
 			r := runs[u%len(runs)]
 			y := to[(row*n+r.to)*block:][:r.n*block]
+			done += len(y)
 			switch {
 			case !given || r.from == filling:
 				fillWith(y, fill)

@@ -96,18 +96,33 @@ func (a *Pool) settle(s *Sizes, r pool, windows []slide) {
 	}
 }
 
-// eachWindow calls f for each place of the window, in order, with what it meets for a run of the output along its
-// last axis: for the places from … to-1 of the run the elements at, at+step, … of the input, both dense.
-func eachWindow(c *Ctx, windows []slide, run int, f func(from, to, at, step int)) {
-	last := len(windows) - 1
+// eachStrip calls f, on the workers, for the places first … end-1 of every run of the output along its last axis, of
+// which there are total elements, piece by piece.
+func eachStrip(c *Ctx, windows []slide, total int, f func(run, first, end int)) {
+	const most = 1 << 10
+	n := windows[len(windows)-1].small
+	strips := ceilDiv(n, most)
+	c.Split(total/n*strips, max(1, pointGrain/8/min(n, most)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			first := i % strips * most
+			f(i/strips, first, min(n, first+most))
+		}
+	})
+}
+
+// eachWindow calls f for each place of the window, in order, with what it meets for the places first … end-1 of a run
+// of the output along its last axis: for those from … to-1 the elements at, at+step, … of the input, both dense.
+func eachWindow(c *Ctx, windows []slide, run, first, end int, f func(from, to, at, step int)) {
+	last, work := len(windows)-1, 0
 	w := &windows[last]
 	places := 1
 	for _, l := range windows {
 		places *= l.kernel
 	}
 	for place := range places {
-		if place%(pauseLen/16) == pauseLen/16-1 {
+		if work += 16 + end - first; work > pauseLen {
 			c.Pause()
+			work = 0
 		}
 		offset := place%w.kernel*w.d - w.before
 		rest, outer, stride, base, inside := place/w.kernel, run, w.large, 0, true
@@ -118,8 +133,8 @@ func eachWindow(c *Ctx, windows []slide, run int, f func(from, to, at, step int)
 			base += p * stride
 			outer, rest, stride = outer/l.small, rest/l.kernel, stride*l.large
 		}
-		from := max(0, ceilDiv(-offset, w.s))
-		to := min(w.small, ceilDiv(w.large-offset, w.s))
+		from := max(first, ceilDiv(-offset, w.s))
+		to := min(end, ceilDiv(w.large-offset, w.s))
 		if inside && from < to {
 			f(from, to, outer*stride+base+from*w.s+offset, w.s)
 		}

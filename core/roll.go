@@ -36,8 +36,8 @@ func (a *Roll) Eval(c *Ctx) {
 	for i, name := range a.Shifts.Keys.Names() {
 		k := a.X.axes.Index(name)
 		n := a.X.sizes[k]
-		places[k] = make([]int, n)
-		for j := range n {
+		places[k] = c.placesOf(n)
+		for j := range c.c.env.scan(n) {
 			places[k][j] = modulo(j-a.Shifts.Values[i]%n, n)
 		}
 	}

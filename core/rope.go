@@ -207,15 +207,23 @@ func tablesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
 	}
 	positions := elementsOf[int64](c.Dense(a.Positions, a.Positions.axes, dtype.I64))
 	freqs, magnitude := a.frequencies(c)
-	cos, sin = make([]C, len(freqs)*len(positions)), make([]C, len(freqs)*len(positions))
-	for i, pos := range positions {
-		for k, f := range freqs {
-			s, co := math.Sincos(float64(pos) * f)
-			cos[i*len(freqs)+k], sin[i*len(freqs)+k] = C(co*magnitude), C(s*magnitude)
-		}
+	pairs := len(freqs)
+	room := func() []C {
+		return elementsOf[C](c.Scratch(native[C](), ropeTable, []int{len(positions), pairs}))
 	}
+	cos, sin = room(), room()
+	c.Split(len(positions), max(1, pointGrain/4/max(1, pairs)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for k, f := range freqs {
+				s, co := math.Sincos(float64(positions[i]) * f)
+				cos[i*pairs+k], sin[i*pairs+k] = C(co*magnitude), C(s*magnitude)
+			}
+		}
+	})
 	return cos, sin
 }
+
+var ropeTable = axisList("position", "pair")
 
 // frequencies is the angle per position of each pair, and what lengths are multiplied by.
 func (a *Rope) frequencies(c *Ctx) (freqs []float64, magnitude float64) {

@@ -112,7 +112,7 @@ func (c *call) run() {
 		c.ctx.c = c
 		c.env.evals++
 		c.op.(Evaluator).Eval(&c.ctx)
-		c.checkStop()
+		c.env.checkStop()
 		if c.env.anomaly {
 			c.checkNaN()
 		}
@@ -437,11 +437,5 @@ func (c *call) checkInPlace() {
 	case x.view:
 		c.fail(c.describe(x)+" is a view, whose owner would not know that a gradient flows through it",
 			fmt.Sprintf("change the owner, or a copy: %s.copy()", c.param(x)))
-	}
-}
-
-func (c *call) checkStop() {
-	if c.env.Control.Stopped() {
-		panic(&Canceled{Op: c.info.Name})
 	}
 }

@@ -144,10 +144,15 @@ func (a *Scatter) replace(c *Ctx) {
 		strip := blockLen * size
 		strips := ceilDiv(width, strip) // no two chunks write to one element
 		c.Split(len(ids)/each*strips, max(1, pointGrain/(each*min(width, strip))), func(lo, hi int) {
+			work := 0
 			for k := lo; k < hi; k++ {
 				batch, from := k/strips, k%strips*strip
 				to := min(width, from+strip)
 				for j := batch * each; j < (batch+1)*each; j++ {
+					if work += 4 + to - from; work > pauseLen {
+						c.Pause()
+						work = 0
+					}
 					copy(row[byte](y, batch*n+int(ids[j]), width)[from:to], row[byte](source, j, width)[from:to])
 				}
 			}

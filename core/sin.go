@@ -32,6 +32,9 @@ func (*Sin) F32(y, x []float32) { each(y, x, sinAt) }
 // F64 is the f64 kernel.
 func (*Sin) F64(y, x []float64) { each(y, x, sinAt) }
 
+// Weight is what an element costs beside that of a usual operation.
+func (*Sin) Weight() int { return 2 }
+
 // Saves x.
 func (*Sin) Saves(uint64) (in, out uint64) { return 1, 0 }
 

@@ -69,7 +69,7 @@ func softmaxRows[C float32 | float64](c *Ctx, a *Softmax) {
 	}
 	m := masking[C]{scale: C(a.Scale), mask: beside[C](a.Mask, a.X, c.Data().(*axis.List))}
 	eachRowAt(c, a.X, func(i int, y, x []C) {
-		m.apply(i, y, x)
+		m.apply(c, i, y, x)
 		softmaxRow(c, y, y)
 	})
 }
@@ -80,12 +80,22 @@ func softmaxRow[C float32 | float64](c *Ctx, y, x []C) {
 		num.SoftmaxRow(y, x)
 		return
 	}
+	total := expSum(c, y, x, maxOf(c, x))
+	c.pieces(len(x), func(lo, hi int) { num.Quotient(y[lo:hi], y[lo:hi], total) })
+}
+
+// maxOf is num.Max in pieces.
+func maxOf[C float32 | float64](c *Ctx, x []C) C {
 	top := C(math.Inf(-1))
 	c.pieces(len(x), func(lo, hi int) { top = max(top, num.Max(x[lo:hi])) })
+	return top
+}
+
+// expSum is num.ExpSum, with the same bits, in pieces.
+func expSum[C float32 | float64](c *Ctx, y, x []C, top C) C {
 	var sum num.Lanes[C]
 	c.pieces(len(x), func(lo, hi int) { sum.AddExp(y[lo:hi], x[lo:hi], top) })
-	total := sum.Fold()
-	c.pieces(len(x), func(lo, hi int) { num.Quotient(y[lo:hi], y[lo:hi], total) })
+	return sum.Fold()
 }
 
 // masking is how scores come from x.
@@ -95,14 +105,19 @@ type masking[C float32 | float64] struct {
 }
 
 // apply sets y to row i of the scores; x is the row of x.
-func (m *masking[C]) apply(i int, y, x []C) {
+func (m *masking[C]) apply(c *Ctx, i int, y, x []C) {
+	c.pieces(len(x), func(lo, hi int) { m.part(i, lo, y[lo:hi], x[lo:hi]) })
+}
+
+// part is apply for a piece of the row, from place at on.
+func (m *masking[C]) part(i, at int, y, x []C) {
 	y = y[:len(x)]
 	if m.mask == nil {
 		num.Scale(y, x, m.scale)
 		return
 	}
 	gathered := y
-	mask := m.mask.row(i, len(x), &gathered) // may be y itself
+	mask := m.mask.part(i, at, len(x), &gathered) // may be y itself
 	if m.mask.t.dtype == dtype.Bool {
 		for j, keep := range mask {
 			v := C(math.Inf(-1))

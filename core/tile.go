@@ -103,8 +103,8 @@ func (c *Ctx) repeated(x *Tensor, times Map[int], from func(i, n, times int) int
 	places := make([][]int, x.Rank())
 	for j, name := range times.Keys.Names() {
 		k := x.axes.Index(name)
-		places[k] = make([]int, c.Out(0).sizes[k])
-		for i := range places[k] {
+		places[k] = c.placesOf(c.Out(0).sizes[k])
+		for i := range c.c.env.scan(len(places[k])) {
 			places[k][i] = from(i, x.sizes[k], times.Values[j])
 		}
 	}

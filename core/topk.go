@@ -104,8 +104,8 @@ func topRows[C number](c *Ctx, a *TopK) {
 		for i := lo; i < hi; i++ {
 			xs, vs, ps := row[C](x, i, n), row[C](v, i, k), row[int64](p, i, k)
 			best = greatest(c, best[:0], xs, k)
-			for j, place := range best {
-				vs[j], ps[j] = xs[place], int64(place)
+			for j := range c.c.env.scan(len(best)) {
+				vs[j], ps[j] = xs[best[j]], int64(best[j])
 			}
 		}
 	})
@@ -122,7 +122,7 @@ func greatest[C number](c *Ctx, best []int, x []C, k int) []int {
 	compared := 0
 	// ahead tells whether place i comes before place j.
 	ahead := func(i, j int) bool {
-		if compared++; compared%pauseLen == 0 {
+		if compared++; compared%(pauseLen/4) == 0 {
 			c.Pause()
 		}
 		a, b := x[i], x[j]
@@ -150,7 +150,7 @@ func greatest[C number](c *Ctx, best []int, x []C, k int) []int {
 			i = child
 		}
 	}
-	for i := range k {
+	for i := range c.c.env.scan(k) {
 		best = append(best, i)
 	}
 	for i := k/2 - 1; i >= 0; i-- {

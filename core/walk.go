@@ -109,7 +109,7 @@ func pointwise[C number, R number | bool](
 	operands := w.ins[:copy(w.ins[:], ins)]
 	walkOver(&w, out, operands)
 	if n <= grain {
-		runWalk(&w, lanesOf[C](c.c), c.c.op, out, f, len(ins), 0, n)
+		runWalk(c, &w, lanesOf[C](c.c), out, f, len(ins), 0, n)
 		return
 	}
 	splitWalk(c, w, out, f, len(ins), n, grain)
@@ -129,7 +129,7 @@ func inStep[C number](out *Tensor, ins []*Tensor) bool {
 func splitWalk[C number, R number | bool](
 	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n, grain int,
 ) {
-	c.Split(n, grain, func(lo, hi int) { runWalk(&w, new(lanes[C]), c.c.op, out, f, operands, lo, hi) })
+	c.Split(n, grain, func(lo, hi int) { runWalk(c, &w, new(lanes[C]), out, f, operands, lo, hi) })
 }
 
 // lanes is what a walk hands to a kernel, and room to gather it in.
@@ -151,9 +151,9 @@ func lanesOf[C number](c *call) *lanes[C] {
 
 // runWalk does the elements [lo, hi) of the output, counted in its own order.
 func runWalk[C number, R number | bool](
-	w *walk, l *lanes[C], op Op, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, lo, hi int,
+	c *Ctx, w *walk, l *lanes[C], out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, lo, hi int,
 ) {
-	ins := w.ins[:operands]
+	op, ins := c.c.op, w.ins[:operands]
 	var index [maxRank]int
 	var offs [maxOperands]int
 	for k, rest := w.rank-1, lo; k >= 0; k-- {
@@ -166,8 +166,12 @@ func runWalk[C number, R number | bool](
 	var made []R
 	direct := native[R]() == out.dtype
 	last := w.rank - 1
-	for at := lo; at < hi; {
-		n := min(w.dims[last]-index[last], hi-at)
+	for at, pause := lo, lo+pauseLen; at < hi; {
+		if at >= pause {
+			c.Pause()
+			pause = at + pauseLen
+		}
+		n := min(w.dims[last]-index[last], hi-at, pauseLen)
 		whole := true
 		for i, t := range ins {
 			whole = whole && w.strides[i][last] == 1 && native[C]() == t.dtype

@@ -120,7 +120,7 @@ func squareRate(n int) float64 {
 	repeats := 1 + 200_000_000/(n*n*n)
 	begin := time.Now()
 	for range repeats {
-		gemm.PackNN(packed, b, n, n, n)
+		gemm.PackNN(packed, b, n, n, n, n*gemm.Width)
 		gemm.Packed(c, a, packed, n, n, n, n, n, false)
 	}
 	return 2 * float64(n*n*n*repeats) / time.Since(begin).Seconds()

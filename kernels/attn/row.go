@@ -35,8 +35,8 @@ type Strides struct{ Out, Q, K, V int }
 // A score is the matrix product of kernels/gemm, rounded, times scale; a value is added to the row
 // by a fused multiply-add, key after key. The maximum and the sum are carried from block to block and
 // rescaled when the maximum grows (Milakov and Gimelshein 2018); a block whose scores are all -Inf
-// changes nothing. A row has the same bits alone and among others.
-func Rows[T num.Float](out, q, k, v []T, width, valueWidth int, step Strides, lo, hi []int, scale T) {
+// changes nothing. A row has the same bits alone and among others. between is called before each block.
+func Rows[T num.Float](out, q, k, v []T, width, valueWidth int, step Strides, lo, hi []int, scale T, between func()) {
 	var s scratch[T]
 	for r := 0; r < len(lo); r += Tile {
 		end := min(r+Tile, len(lo))
@@ -44,9 +44,9 @@ func Rows[T num.Float](out, q, k, v []T, width, valueWidth int, step Strides, lo
 			step: step, lo: lo[r:end], hi: hi[r:end], scale: scale, scratch: &s}
 		if a.many() {
 			var room [Block * mostWidth]T
-			a.run(nil, room[:])
+			a.run(nil, room[:], between)
 		} else {
-			a.run(nil, nil)
+			a.run(nil, nil, between)
 		}
 	}
 }
@@ -80,9 +80,9 @@ func Blocks[T num.Float](room *Room[T], out, q []T, src Source[T], width, valueW
 	a := attention[T]{out: out, q: q, width: width, valueWidth: valueWidth, step: step,
 		lo: lo[:min(Tile, len(lo))], hi: hi, scale: scale, limit: limit, scratch: &room.scratch}
 	if a.many() {
-		a.run(src, room.packed[:])
+		a.run(src, room.packed[:], nil)
 	} else {
-		a.run(src, nil)
+		a.run(src, nil, nil)
 	}
 }
 
@@ -109,7 +109,7 @@ func (a *attention[T]) many() bool {
 }
 
 // run computes the rows. If packed is not nil, it is room for a block of keys or values in panels.
-func (a *attention[T]) run(src Source[T], packed []T) {
+func (a *attention[T]) run(src Source[T], packed []T, between func()) {
 	first, end := math.MaxInt, 0
 	for r := range a.lo {
 		a.top[r], a.total[r] = T(math.Inf(-1)), 0
@@ -119,6 +119,9 @@ func (a *attention[T]) run(src Source[T], packed []T) {
 		}
 	}
 	for at := first; at < end; at = at - at%Block + Block {
+		if between != nil {
+			between()
+		}
 		a.block(src, at-at%Block, min(end, at-at%Block+Block), packed)
 	}
 	for r, total := range a.total[:len(a.lo)] {
@@ -179,7 +182,7 @@ func (a *attention[T]) multiply(k Matrix[T], first, last int, packed []T) {
 	case packed == nil:
 		gemm.NT(a.scores[first:], a.q, k.Rows[first*a.step.K:], rows, last-first, a.width, a.step.Q, a.step.K, Block)
 	default:
-		gemm.PackNT(packed, k.Rows[first*a.step.K:], last-first, a.width, a.step.K)
+		gemm.PackNT(packed, k.Rows[first*a.step.K:], last-first, a.width, a.step.K, a.width*gemm.Width)
 		gemm.Packed(a.scores[first:], a.q, packed, rows, last-first, a.width, a.step.Q, Block, false)
 	}
 }
@@ -217,7 +220,7 @@ func (a *attention[T]) add(v Matrix[T], start int, packed []T) {
 			}
 		} else {
 			if from != packedFrom || to != packedTo {
-				gemm.PackNN(packed, v.Rows[(from-start)*a.step.V:], a.valueWidth, to-from, a.step.V)
+				gemm.PackNN(packed, v.Rows[(from-start)*a.step.V:], a.valueWidth, to-from, a.step.V, (to-from)*gemm.Width)
 				packedFrom, packedTo = from, to
 			}
 			gemm.Packed(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], packed,

@@ -44,7 +44,7 @@ func (p *problem[T]) compute(tier cpu.Tier, lo, hi []int) []T {
 	for i := range out {
 		out[i] = guard
 	}
-	Rows(out, p.q, p.k, p.v, p.width, p.valueWidth, p.step, lo, hi, 0.25)
+	Rows(out, p.q, p.k, p.v, p.width, p.valueWidth, p.step, lo, hi, 0.25, nil)
 	return out
 }
 
@@ -174,7 +174,7 @@ func TestNoAllocation(t *testing.T) {
 		hi[i] = 280 + i
 	}
 	if n := testing.AllocsPerRun(10, func() {
-		Rows(out, p.q, p.k, p.v, 64, 64, p.step, lo, hi, 0.1)
+		Rows(out, p.q, p.k, p.v, 64, 64, p.step, lo, hi, 0.1, nil)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -195,7 +195,7 @@ func BenchmarkRows(b *testing.B) {
 					hi[i] = c.keys
 				}
 				for b.Loop() {
-					Rows(out, p.q, p.k, p.v, c.width, c.width, p.step, lo, hi, 0.1)
+					Rows(out, p.q, p.k, p.v, c.width, c.width, p.step, lo, hi, 0.1, nil)
 				}
 				flop := 4 * float64(c.rows*c.keys*c.width) * float64(b.N)
 				b.ReportMetric(flop/b.Elapsed().Seconds()/1e9, "GFLOP/s")

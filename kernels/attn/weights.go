@@ -48,8 +48,13 @@ const (
 func WidenQ8(y []float32, x []byte, ahead int) {
 	blocks := len(x) / q8Bytes
 	y, x = y[:blocks*q8Len], x[:blocks*q8Bytes]
-	if blocks > 0 && assembly() {
-		widenQ8F32(&y[0], &x[0], blocks, ahead)
+	if assembly() {
+		const most = 512 // blocks of one call, which cannot be preempted
+		for ; blocks > 0; blocks -= most {
+			n := min(most, blocks)
+			widenQ8F32(&y[0], &x[0], n, ahead)
+			y, x = y[n*q8Len:], x[n*q8Bytes:]
+		}
 		return
 	}
 	for ; len(x) > 0; x, y = x[q8Bytes:], y[q8Len:] {

@@ -14,8 +14,8 @@ const (
 	columns = 512 // whose panels of that depth take half of a second level cache
 
 	// unpreempted is how much of the contracted index one call of assembly takes at most: in it a goroutine
-	// cannot be preempted, and the collector waits for it. With four panels that is 2 MB to read.
-	unpreempted = 8192
+	// cannot be preempted, and the collector waits for it. With four panels that is 1 MB to read.
+	unpreempted = 4096
 	rawRows     = 8  // up to so many rows, copying b costs more than it saves
 	maxRows     = 12 // of a tile
 )

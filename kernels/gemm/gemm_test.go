@@ -62,19 +62,19 @@ func check[T num.Float](t rapid.TB, r *rand.Rand, m, n, k, pad int) {
 			"NT":    {func(c []T) { NT(c, a, bT, m, n, k, lda, ldt, ldc) }, want},
 			"AddNN": {func(c []T) { AddNN(c, a, b, m, n, k, lda, ldb, ldc) }, sum},
 			"Packed": {func(c []T) {
-				PackNN(packed, b, n, k, ldb)
+				PackNN(packed, b, n, k, ldb, k*Width)
 				Packed(c, a, packed, m, n, k, lda, ldc, false)
 			}, want},
 			"Packed, added": {func(c []T) {
-				PackNT(again, bT, n, k, ldt)
+				PackNT(again, bT, n, k, ldt, k*Width)
 				Packed(c, a, again, m, n, k, lda, ldc, true)
 			}, sum},
 			"Panels": {func(c []T) {
-				PackNN(packed, b, n, k, ldb)
+				PackNN(packed, b, n, k, ldb, k*Width)
 				spread(packed, n, k).From(2, 0).Multiply(c, a, m, n, k, lda, ldc, false)
 			}, want},
 			"Panels, added": {func(c []T) {
-				PackNN(packed, b, n, k, ldb)
+				PackNN(packed, b, n, k, ldb, k*Width)
 				for j := 0; m > 0 && j < n; j += Width { // panel by panel
 					spread(packed, n, k).From(2, j/Width).Multiply(c[j:], a, m, min(Width, n-j), k, lda, ldc, true)
 				}
@@ -184,8 +184,8 @@ func TestShortSlicesPanic(t *testing.T) {
 		"AddNN, c":  func() { AddNN(full(m, n)[1:], full(m, k), full(k, n), m, n, k, k, n, n) },
 		"NT, b":     func() { NT(full(m, n), full(m, k), full(n, k)[1:], m, n, k, k, k, n) },
 		"NT, c":     func() { NT(full(m, n)[1:], full(m, k), full(n, k), m, n, k, k, k, n) },
-		"PackNN":    func() { PackNN(full(k, 2*Width), full(k, n)[1:], n, k, n) },
-		"PackNT":    func() { PackNT(full(k, 2*Width)[1:], full(n, k), n, k, k) },
+		"PackNN":    func() { PackNN(full(k, 2*Width), full(k, n)[1:], n, k, n, k*Width) },
+		"PackNT":    func() { PackNT(full(k, 2*Width)[1:], full(n, k), n, k, k, k*Width) },
 		"Packed":    func() { Packed(full(m, n), full(m, k), full(k, 2*Width)[1:], m, n, k, k, n, false) },
 		"Packed, a": func() { Packed(full(m, n), full(m, k)[1:], full(k, 2*Width), m, n, k, k, n, false) },
 	} {
@@ -306,7 +306,7 @@ func BenchmarkProduct(b *testing.B) {
 		r := rand.New(rand.NewPCG(1, 2))
 		x, y, c := matrix[float32](r, s.m, s.k, s.k), matrix[float32](r, s.n, s.k, s.k), make([]float32, s.m*s.n)
 		packed := make([]float32, PackedLen(s.n, s.k))
-		PackNT(packed, y, s.n, s.k, s.k)
+		PackNT(packed, y, s.n, s.k, s.k, s.k*Width)
 		size := fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k)
 		eachTier(b, "NN/"+size, s.m*s.n*s.k, func() { NN(c, x, y, s.m, s.n, s.k, s.k, s.n, s.n) })
 		eachTier(b, "NT/"+size, s.m*s.n*s.k, func() { NT(c, x, y, s.m, s.n, s.k, s.k, s.k, s.n) })
@@ -319,7 +319,7 @@ func BenchmarkPack(b *testing.B) {
 	src, dst := make([]float32, n*k), make([]float32, PackedLen(n, k))
 	for _, tier := range cpu.Tiers() {
 		for name, f := range map[string]func(){
-			"NN": func() { PackNN(dst, src, n, k, n) }, "NT": func() { PackNT(dst, src, n, k, k) },
+			"NN": func() { PackNN(dst, src, n, k, n, k*Width) }, "NT": func() { PackNT(dst, src, n, k, k, k*Width) },
 		} {
 			b.Run(name+"/"+tier.String(), func(b *testing.B) {
 				restore, _ := cpu.Force(tier)

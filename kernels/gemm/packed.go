@@ -11,14 +11,22 @@ import "github.com/fucina-go/fucina/kernels/num"
 // PackedLen returns the number of elements of a packed matrix.
 func PackedLen(n, k int) int { return (n + Width - 1) / Width * Width * k }
 
-// PackNN packs b[k×n].
-func PackNN[T num.Float](dst, b []T, n, k, ldb int) {
-	packRows(dst[:PackedLen(n, k)], b, n, k, ldb, k*Width)
+// PackNN packs b[k×n]. Panels begin next elements apart: k·Width, or more if b is a part of what they will hold.
+func PackNN[T num.Float](dst, b []T, n, k, ldb, next int) {
+	packRows(dst[:partLen(n, k, next)], b, n, k, ldb, next)
 }
 
-// PackNT packs bᵀ, b[n×k].
-func PackNT[T num.Float](dst, b []T, n, k, ldb int) {
-	packColumns(dst[:PackedLen(n, k)], b, n, k, ldb, k*Width)
+// PackNT packs bᵀ, b[n×k], into panels as PackNN does.
+func PackNT[T num.Float](dst, b []T, n, k, ldb, next int) {
+	packColumns(dst[:partLen(n, k, next)], b, n, k, ldb, next)
+}
+
+// partLen is how far k rows of the panels of n columns reach.
+func partLen(n, k, next int) int {
+	if n == 0 {
+		return 0
+	}
+	return (n-1)/Width*next + k*Width
 }
 
 // ones are lanes of a mask: those from at on begin at Width-at, those below n at 2·Width-n.

@@ -18,24 +18,25 @@ import (
 
 const lanes = 16
 
-// whole is how many of n elements go to the assembly.
-func whole(n int) int {
+// part is how many of n elements go to one call of the assembly, which takes long runs in parts: in it a goroutine
+// cannot be preempted, and the collector waits for it.
+func part(n int) int {
 	if !hasSIMD || n < lanes || cpu.Current() == cpu.Generic {
 		return 0
 	}
-	return n &^ (lanes - 1)
+	return min(n&^(lanes-1), 1<<14)
 }
 
 // FromF16 sets y[i] to the value of the f16 bits x[i], exactly. A NaN keeps its
 // sign and payload and becomes quiet.
 func FromF16(y []float32, x []uint16) {
 	y = y[:len(x)]
-	n := whole(len(x))
-	if n > 0 {
+	for n := part(len(x)); n > 0; n = part(len(x)) {
 		widenF16(&y[0], &x[0], n)
+		x, y = x[n:], y[n:]
 	}
-	for i, h := range x[n:] {
-		y[n+i] = Value(h)
+	for i, h := range x {
+		y[i] = Value(h)
 	}
 }
 
@@ -58,12 +59,12 @@ func Value(h uint16) float32 {
 // and the upper ten bits of its payload.
 func ToF16(y []uint16, x []float32) {
 	y = y[:len(x)]
-	n := whole(len(x))
-	if n > 0 {
+	for n := part(len(x)); n > 0; n = part(len(x)) {
 		narrowF16(&y[0], &x[0], n)
+		x, y = x[n:], y[n:]
 	}
-	for i, f := range x[n:] {
-		y[n+i] = toF16(f)
+	for i, f := range x {
+		y[i] = toF16(f)
 	}
 }
 
@@ -85,12 +86,12 @@ func toF16(f float32) uint16 {
 // of its own.
 func FromBF16(y []float32, x []uint16) {
 	y = y[:len(x)]
-	n := whole(len(x))
-	if n > 0 {
+	for n := part(len(x)); n > 0; n = part(len(x)) {
 		widenBF16(&y[0], &x[0], n)
+		x, y = x[n:], y[n:]
 	}
-	for i, h := range x[n:] {
-		y[n+i] = math.Float32frombits(uint32(h) << 16)
+	for i, h := range x {
+		y[i] = math.Float32frombits(uint32(h) << 16)
 	}
 }
 
@@ -98,12 +99,12 @@ func FromBF16(y []float32, x []uint16) {
 // becomes quiet and keeps its sign and the upper seven bits of its payload.
 func ToBF16(y []uint16, x []float32) {
 	y = y[:len(x)]
-	n := whole(len(x))
-	if n > 0 {
+	for n := part(len(x)); n > 0; n = part(len(x)) {
 		narrowBF16(&y[0], &x[0], n)
+		x, y = x[n:], y[n:]
 	}
-	for i, f := range x[n:] {
-		y[n+i] = toBF16(f)
+	for i, f := range x {
+		y[i] = toBF16(f)
 	}
 }
 

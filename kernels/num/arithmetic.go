@@ -79,16 +79,16 @@ func Sqrt[T Float](y, x []T) {
 // MulAdd sets z[i] to a[i]·b[i] + c[i], rounded once.
 func MulAdd[T Float](z, a, b, c []T) {
 	z, b, c = z[:len(a)], b[:len(a)], c[:len(a)]
-	i := 0
-	if simd(len(a)) {
-		i = whole(len(a))
+	for simd(len(a)) {
+		n := part(len(a))
 		if wide[T]() {
-			fmaF64(f64(z), f64(a), f64(b), f64(c), i)
+			fmaF64(f64(z), f64(a), f64(b), f64(c), n)
 		} else {
-			fmaF32(f32(z), f32(a), f32(b), f32(c), i)
+			fmaF32(f32(z), f32(a), f32(b), f32(c), n)
 		}
+		z, a, b, c = z[n:], a[n:], b[n:], c[n:]
 	}
-	for ; i < len(a); i++ {
+	for i := range a {
 		z[i] = FMA(a[i], b[i], c[i])
 	}
 }
@@ -96,16 +96,16 @@ func MulAdd[T Float](z, a, b, c []T) {
 // Scale sets y[i] to x[i]·a.
 func Scale[T Float](y, x []T, a T) {
 	y = y[:len(x)]
-	i := 0
-	if simd(len(x)) {
-		i = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
-			scaleF64(f64(y), f64(x), float64(a), i)
+			scaleF64(f64(y), f64(x), float64(a), n)
 		} else {
-			scaleF32(f32(y), f32(x), float32(a), i)
+			scaleF32(f32(y), f32(x), float32(a), n)
 		}
+		x, y = x[n:], y[n:]
 	}
-	for ; i < len(x); i++ {
+	for i := range x {
 		y[i] = T(x[i] * a)
 	}
 }
@@ -113,16 +113,16 @@ func Scale[T Float](y, x []T, a T) {
 // AddScaled adds x[i]·a to y[i], rounded once.
 func AddScaled[T Float](y, x []T, a T) {
 	y = y[:len(x)]
-	i := 0
-	if simd(len(x)) {
-		i = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
-			axpyF64(f64(y), f64(x), float64(a), i)
+			axpyF64(f64(y), f64(x), float64(a), n)
 		} else {
-			axpyF32(f32(y), f32(x), float32(a), i)
+			axpyF32(f32(y), f32(x), float32(a), n)
 		}
+		x, y = x[n:], y[n:]
 	}
-	for ; i < len(x); i++ {
+	for i := range x {
 		y[i] = FMA(x[i], a, y[i])
 	}
 }
@@ -130,16 +130,16 @@ func AddScaled[T Float](y, x []T, a T) {
 // Quotient sets y[i] to x[i] / a.
 func Quotient[T Float](y, x []T, a T) {
 	y = y[:len(x)]
-	i := 0
-	if simd(len(x)) {
-		i = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
-			quotientF64(f64(y), f64(x), float64(a), i)
+			quotientF64(f64(y), f64(x), float64(a), n)
 		} else {
-			quotientF32(f32(y), f32(x), float32(a), i)
+			quotientF32(f32(y), f32(x), float32(a), n)
 		}
+		x, y = x[n:], y[n:]
 	}
-	for ; i < len(x); i++ {
+	for i := range x {
 		y[i] = x[i] / a
 	}
 }
@@ -156,21 +156,22 @@ const (
 
 // compare is unary for z = x c y.
 func compare[T Float](c comparison, z []bool, x, y []T) int {
-	if wide[T]() || !simd(len(x)) {
-		return 0
+	done := 0
+	for !wide[T]() && simd(len(x)) {
+		n := part(len(x))
+		switch c {
+		case isEqual:
+			equalF32(&z[0], f32(x), f32(y), n)
+		case isNotEqual:
+			notEqualF32(&z[0], f32(x), f32(y), n)
+		case isLess:
+			lessF32(&z[0], f32(x), f32(y), n)
+		case isLessEqual:
+			lessEqualF32(&z[0], f32(x), f32(y), n)
+		}
+		x, y, z, done = x[n:], y[n:], z[n:], done+n
 	}
-	n := whole(len(x))
-	switch c {
-	case isEqual:
-		equalF32(&z[0], f32(x), f32(y), n)
-	case isNotEqual:
-		notEqualF32(&z[0], f32(x), f32(y), n)
-	case isLess:
-		lessF32(&z[0], f32(x), f32(y), n)
-	case isLessEqual:
-		lessEqualF32(&z[0], f32(x), f32(y), n)
-	}
-	return n
+	return done
 }
 
 // Equal sets z[i] to x[i] == y[i].

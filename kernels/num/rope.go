@@ -10,9 +10,9 @@ func RopeInterleaved[T Float](y, x, cos, sin []T) {
 	y, sin = y[:len(x)], sin[:len(cos)]
 	_ = x[:2*len(cos)] // the assembly checks no bounds
 	i := 0
-	if n := whole(2 * len(cos)); !wide[T]() && simd(n) {
-		ropePairsF32(f32(y), f32(x), f32(cos), f32(sin), n)
-		i = n / 2
+	for n := part(2 * len(cos)); !wide[T]() && simd(n); n = part(2 * (len(cos) - i)) {
+		ropePairsF32(f32(y[2*i:]), f32(x[2*i:]), f32(cos[i:]), f32(sin[i:]), n)
+		i += n / 2
 	}
 	for ; i < len(cos); i++ {
 		a, b, c, s := x[2*i], x[2*i+1], cos[i], sin[i]
@@ -28,9 +28,10 @@ func RopeHalf[T Float](y, x, cos, sin []T) {
 	h := len(cos)
 	_ = x[:2*h]
 	i := 0
-	if !wide[T]() && simd(h) {
-		i = whole(h)
-		ropeHalfF32(f32(y), f32(y[h:]), f32(x), f32(x[h:]), f32(cos), f32(sin), i)
+	for !wide[T]() && simd(h-i) {
+		n := part(h - i)
+		ropeHalfF32(f32(y[i:]), f32(y[h+i:]), f32(x[i:]), f32(x[h+i:]), f32(cos[i:]), f32(sin[i:]), n)
+		i += n
 	}
 	for ; i < h; i++ {
 		a, b, c, s := x[i], x[i+h], cos[i], sin[i]

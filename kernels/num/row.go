@@ -48,16 +48,16 @@ func RMSNormRow[T Float](y, x, w []T, eps T) (r T) {
 		return r
 	}
 	w = w[:len(x)]
-	i := 0
-	if simd(len(x)) {
-		i = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
-			rmsScaleF64(f64(y), f64(x), f64(w), float64(r), i)
+			rmsScaleF64(f64(y), f64(x), f64(w), float64(r), n)
 		} else {
-			rmsScaleF32(f32(y), f32(x), f32(w), float32(r), i)
+			rmsScaleF32(f32(y), f32(x), f32(w), float32(r), n)
 		}
+		x, y, w = x[n:], y[n:], w[n:]
 	}
-	for ; i < len(x); i++ {
+	for i := range x {
 		y[i] = T(T(x[i]*r) * w[i])
 	}
 	return r
@@ -78,16 +78,16 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 
 // scaleLayer sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the left and the last product fused.
 func scaleLayer[T Float](y, x, w, b []T, mean, r T) {
-	i := 0
-	if simd(len(x)) {
-		i = whole(len(x))
+	for simd(len(x)) {
+		n := part(len(x))
 		if wide[T]() {
-			layerScaleF64(f64(y), f64(x), f64(w), f64(b), float64(mean), float64(r), i)
+			layerScaleF64(f64(y), f64(x), f64(w), f64(b), float64(mean), float64(r), n)
 		} else {
-			layerScaleF32(f32(y), f32(x), f32(w), f32(b), float32(mean), float32(r), i)
+			layerScaleF32(f32(y), f32(x), f32(w), f32(b), float32(mean), float32(r), n)
 		}
+		x, y, w, b = x[n:], y[n:], w[n:], b[n:]
 	}
-	for ; i < len(x); i++ {
+	for i := range x {
 		y[i] = FMA(T((x[i]-mean)*r), w[i], b[i])
 	}
 }

@@ -23,9 +23,9 @@ func f64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.Slic
 // whole is how many of n elements are in whole groups.
 func whole(n int) int { return n &^ (lanes - 1) }
 
-// part is whole for one call of a reduction, which takes long runs in parts: in
-// assembly a goroutine cannot be preempted, and the collector waits for it.
-func part(n int) int { return min(whole(n), 1<<17) }
+// part is whole for one call of the assembly, which gets long runs in parts: in
+// it a goroutine cannot be preempted, and the collector waits for it.
+func part(n int) int { return min(whole(n), 1<<14) }
 
 // An op names a function of one or two inputs that exists in assembly. The
 // functions stand in a switch, not in a table: through a function value the
@@ -59,12 +59,17 @@ func unary[T Float](o op, y, x []T) int {
 	if !vectors() {
 		return 0
 	}
-	n := whole(len(x))
-	if n > 0 && wide[T]() {
-		return unary64(o, f64(y), f64(x), n)
-	}
-	if n > 0 {
-		n = unary32(o, f32(y), f32(x), n)
+	n := 0
+	for next := part(len(x)); next > 0; next = part(len(x) - n) {
+		if wide[T]() {
+			next = unary64(o, f64(y[n:]), f64(x[n:]), next)
+		} else {
+			next = unary32(o, f32(y[n:]), f32(x[n:]), next)
+		}
+		if next == 0 {
+			break // there is none
+		}
+		n += next
 	}
 	if o > opSqrt && n < len(x) && !wide[T]() {
 		// The rest costs less in one group with some idle lanes than one by one.
@@ -125,13 +130,20 @@ func unary64(o op, y, x *float64, n int) int {
 
 // binary is unary for z = x op y.
 func binary[T Float](o op, z, x, y []T) int {
-	if !simd(len(x)) {
-		return 0
+	n := 0
+	for simd(len(x) - n) {
+		next := part(len(x) - n)
+		if wide[T]() {
+			next = binary64(o, f64(z[n:]), f64(x[n:]), f64(y[n:]), next)
+		} else {
+			next = binary32(o, f32(z[n:]), f32(x[n:]), f32(y[n:]), next)
+		}
+		if next == 0 {
+			break // there is none
+		}
+		n += next
 	}
-	if wide[T]() {
-		return binary64(o, f64(z), f64(x), f64(y), whole(len(x)))
-	}
-	return binary32(o, f32(z), f32(x), f32(y), whole(len(x)))
+	return n
 }
 
 func binary32(o op, z, x, y *float32, n int) int {

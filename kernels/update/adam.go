@@ -12,6 +12,9 @@ type Adam[T Float] struct{ Sign, L2, Decay, B1, C1, B2, C2, Root, Eps, Rate T }
 // Step changes p, m and v.
 func (c *Adam[T]) Step(p, g, m, v []T) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
+	for ; len(p) > most; p, g, m, v = p[most:], g[most:], m[most:], v[most:] {
+		c.Step(p[:most], g, m, v)
+	}
 	n := whole(len(p))
 	switch {
 	case n == 0:
@@ -31,6 +34,9 @@ func (c *Adam[T]) Step(p, g, m, v []T) {
 // StepMax is Step with the greatest v so far, top, in place of v in the last line (AMSGrad). It changes p, m, v, top.
 func (c *Adam[T]) StepMax(p, g, m, v, top []T) {
 	g, m, v, top = g[:len(p)], m[:len(p)], v[:len(p)], top[:len(p)]
+	for ; len(p) > most; p, g, m, v, top = p[most:], g[most:], m[most:], v[most:], top[most:] {
+		c.StepMax(p[:most], g, m, v, top)
+	}
 	n := whole(len(p))
 	switch {
 	case n == 0:

@@ -9,6 +9,9 @@ type Lion[T Float] struct{ Sign, Decay, B1, C1, B2, C2, Rate T }
 // Step changes p and m.
 func (c *Lion[T]) Step(p, g, m []T) {
 	g, m = g[:len(p)], m[:len(p)]
+	for ; len(p) > most; p, g, m = p[most:], g[most:], m[most:] {
+		c.Step(p[:most], g, m)
+	}
 	n := whole(len(p))
 	switch {
 	case n == 0:

@@ -13,6 +13,9 @@ type SGD[T Float] struct{ Sign, L2, Keep, Add, Fresh, Old, Rate T }
 // Step changes p, without momentum.
 func (c *SGD[T]) Step(p, g []T) {
 	g = g[:len(p)]
+	for ; len(p) > most; p, g = p[most:], g[most:] {
+		c.Step(p[:most], g)
+	}
 	n := whole(len(p))
 	switch {
 	case n == 0:
@@ -29,6 +32,9 @@ func (c *SGD[T]) Step(p, g []T) {
 // Momentum changes p and b.
 func (c *SGD[T]) Momentum(p, g, b []T) {
 	g, b = g[:len(p)], b[:len(p)]
+	for ; len(p) > most; p, g, b = p[most:], g[most:], b[most:] {
+		c.Momentum(p[:most], g, b)
+	}
 	n := whole(len(p))
 	switch {
 	case n == 0:

@@ -24,6 +24,10 @@ const lanes = 16
 // Float is an element type.
 type Float interface{ float32 | float64 }
 
+// most is how many elements a call of the assembly gets at most: in it a goroutine cannot be preempted, and the
+// collector waits for it.
+const most = 1 << 14
+
 // whole is how many of n elements go to the assembly.
 func whole(n int) int {
 	if !hasSIMD || n < lanes || cpu.Current() == cpu.Generic {
@@ -45,6 +49,9 @@ func f64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.Slic
 // Combine sets z[i] to x[i]·a + y[i]·b, each product and the sum rounded. z may be x or y.
 func Combine[T Float](z, x, y []T, a, b T) {
 	x, y = x[:len(z)], y[:len(z)]
+	for ; len(z) > most; z, x, y = z[most:], x[most:], y[most:] {
+		Combine(z[:most], x, y, a, b)
+	}
 	n := whole(len(z))
 	switch {
 	case n == 0:
