@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"sync"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -129,8 +130,31 @@ func inStep[C number](out *Tensor, ins []*Tensor) bool {
 func splitWalk[C number, R number | bool](
 	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n, grain int,
 ) {
-	c.Split(n, grain, func(lo, hi int) { runWalk(c, &w, new(lanes[C]), out, f, operands, lo, hi) })
+	idle := idleLanes[C]()
+	c.Split(n, grain, func(lo, hi int) {
+		l, ok := idle.Get().(*lanes[C])
+		if !ok {
+			l = new(lanes[C])
+		}
+		runWalk(c, &w, l, out, f, operands, lo, hi)
+		clear(l.xs[:]) // they may be all that still leads to a scalar
+		idle.Put(l)
+	})
 }
+
+// idleLanes is where chunks leave their lanes for the next: made anew for each chunk, they cost more than the rest of
+// what surrounds its kernel.
+func idleLanes[C number]() *sync.Pool {
+	switch native[C]() {
+	case dtype.F32:
+		return &idleF32
+	case dtype.F64:
+		return &idleF64
+	}
+	return &idleI64
+}
+
+var idleF32, idleF64, idleI64 sync.Pool // of *lanes[float32] and so on
 
 // lanes is what a walk hands to a kernel, and room to gather it in.
 type lanes[C number] struct {

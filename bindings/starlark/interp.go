@@ -108,6 +108,9 @@ type Interp struct {
 	env   *core.Env
 	paths *paths // not nil while check runs
 
+	lists    walkLists // for the next scope that ends
+	finished finished
+
 	saveGiven bool // Config.Save was
 	complete  bool // New is done
 	shadowed  bool // a name that New gave has another value since

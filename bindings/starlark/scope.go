@@ -77,16 +77,36 @@ func holding(t *star.Thread, roots []star.Value, call func() (star.Value, error)
 
 // reachable collects the tensors that values lead to.
 type reachable struct {
-	tensors []*core.Tensor
-	seen    map[any]bool // containers and functions, by identity
-	todo    []star.Value // a list rather than recursion: lists may be nested a million deep
+	walkLists
 	unknown string
 
-	it      *Interp // whose steps the walk counts as; nil: nobody's
+	it      *Interp // whose steps the walk counts as, and whose lists it takes; nil: nobody's
 	grace   int     // values it may still visit when the run has to stop
 	visited int
 	paid    int
 	stopped error // the walk was broken off
+}
+
+// walkLists is what a walk notes in. Short lists serve the next walk, too: at the end of every turn of a loop, new ones
+// would cost more than the walk.
+type walkLists struct {
+	tensors []*core.Tensor
+	seen    map[any]bool // containers and functions, by identity
+	todo    []star.Value // a list rather than recursion: lists may be nested a million deep
+}
+
+// longestWalk is how long lists may be that serve the next walk.
+const longestWalk = 256
+
+// leave gives the lists to the next walk.
+func (r *reachable) leave() {
+	if len(r.seen) > longestWalk || cap(r.todo) > longestWalk || cap(r.tensors) > longestWalk {
+		return
+	}
+	clear(r.seen)
+	clear(r.tensors)
+	clear(r.todo[:cap(r.todo)])
+	r.it.lists = walkLists{r.tensors[:0], r.seen, r.todo[:0]}
 }
 
 // graceValues is how many values the end of the outermost scope visits, although the run has to stop, so that what
@@ -95,7 +115,8 @@ const graceValues = 1 << 20
 
 // reach is what finds the survivors of s.
 func (it *Interp) reach(s *core.Scope) reachable {
-	r := reachable{it: it}
+	r := reachable{it: it, walkLists: it.lists}
+	it.lists = walkLists{}
 	if !s.Inner() {
 		r.grace = graceValues
 	}
@@ -118,6 +139,7 @@ func (r *reachable) end(s *core.Scope) {
 		return
 	}
 	s.Close(r.tensors...)
+	r.leave()
 }
 
 // visit follows v and all that it leads to.
@@ -136,29 +158,66 @@ func (r *reachable) push(v star.Value) {
 	if r.visited++; r.visited-r.paid >= pieceLen && r.it != nil {
 		r.pay()
 	}
-	switch v.(type) {
-	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
-		return
-	}
-	if r.stopped == nil {
+	if r.stopped == nil && !leadsNowhere(v) {
 		r.todo = append(r.todo, v)
 	}
 }
 
 // frames visits the global variables of every function in progress.
 func (r *reachable) frames(t *star.Thread) {
-	modules := map[*star.Module]bool{}
 	for depth := range t.CallStackDepth() {
 		r.visited += stepItems / 4 // so that a scope deep inside counts as more steps than one that is not
 		fn, ok := t.DebugFrame(depth).Callable().(*star.Function)
-		if !ok || modules[fn.Module()] {
+		if !ok || !r.enter(fn.Module()) {
 			continue
 		}
-		modules[fn.Module()] = true
-		for _, v := range fn.Globals() {
+		for _, v := range r.it.globalsOf(fn.Module(), t) {
 			r.visit(v)
 		}
 	}
+}
+
+// finished is a module whose file or source was run to its end, so that its variables stay as they are.
+type finished struct {
+	module  *star.Module
+	globals []star.Value // but for those that lead to no tensor
+}
+
+// globalsOf is what global variables of a module lead to, and remembered until another module is asked for.
+func (it *Interp) globalsOf(m *star.Module, t *star.Thread) []star.Value {
+	if it.finished.module == m {
+		return it.finished.globals
+	}
+	var values []star.Value
+	for _, v := range m.Globals() {
+		if !leadsNowhere(v) {
+			values = append(values, v)
+		}
+	}
+	for depth := range t.CallStackDepth() {
+		fn, ok := t.DebugFrame(depth).Callable().(*star.Function)
+		if ok && fn.Module() == m && fn.Name() == topLevel {
+			return values // some may be yet to come
+		}
+	}
+	it.finished = finished{m, values}
+	return values
+}
+
+// leadsNowhere tells whether a value holds no other, whatever happens.
+func leadsNowhere(v star.Value) bool {
+	switch v := v.(type) {
+	case nil, star.NoneType, star.Bool, star.Int, star.Float, star.String, star.Bytes:
+		return true
+	case *star.Function:
+		for i := range v.NumParams() {
+			if v.ParamDefault(i) != nil {
+				return false
+			}
+		}
+		return v.NumFreeVars() == 0
+	}
+	return false
 }
 
 // locals visits the local variables of every function in progress.

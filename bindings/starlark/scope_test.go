@@ -251,3 +251,51 @@ func TestScopesKnowPlainValues(t *testing.T) {
 		}
 	}
 }
+
+// TestScopesSeeLaterGlobals insists that what a scope's end knew of a file's variables does not outlast a change: the
+// first turns end before there is a list to keep anything in.
+func TestScopesSeeLaterGlobals(t *testing.T) {
+	it := newTest(Config{})
+	if err := it.RunSource(background, "<test>", []byte(`
+def idle():
+    for i in steps(2):
+        zeros(a=100)
+def fill(n):
+    for i in steps(n):
+        kept.append(full(i, a=100))
+def total():
+    return sum([x.sum().item() for x in kept])
+idle()
+kept = []
+fill(3)
+idle()
+kept = kept + []
+fill(3)
+`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []string{"idle()", "fill(3)", "idle()"} {
+		if _, err := it.Eval(background, "<test>", src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := it.Eval(background, "<test>", "total()"); err != nil || v.String() != "900.0" {
+		t.Errorf("got %v, %v, want 900.0", v, err)
+	}
+}
+
+// BenchmarkTurn is what a turn of steps costs beside its body, in a file of some functions.
+func BenchmarkTurn(b *testing.B) {
+	it := newTest(Config{})
+	src := "cases = {}\n"
+	for i := range 20 {
+		src += fmt.Sprintf("def f%d(x): return x\ncases[%d] = lambda: f%d(1)\n", i, i, i)
+	}
+	src += "def run(n):\n    for i in steps(n): pass\n"
+	if err := it.RunSource(background, "<test>", []byte(src)); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := it.Eval(background, "<test>", fmt.Sprintf("run(%d)", b.N)); err != nil {
+		b.Fatal(err)
+	}
+}
