@@ -46,6 +46,12 @@ func (w *panelWriter) insAMD64(i int) {
 		} else {
 			w.p("VPXOR X%d, X%d, X%d", r, r, r)
 		}
+	case "copy":
+		emit("VMOVUPS %s", w.operand(in.args[0], true))
+	case "mulBroadcast":
+		x := arg(0)
+		w.release(i)
+		w.p("VMULPS.BCST %d(DI), %s, %s", in.n, x, w.vec(w.grant(i)))
 	case "broadcastLocal":
 		emit("VBROADCASTSS %d(SP)", in.n)
 	case "dot", "dotLocal":

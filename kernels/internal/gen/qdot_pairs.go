@@ -31,8 +31,7 @@ func (b *panelBody) q2_k(i int) {
 	}, func(run int) {
 		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
 			v := b.word(j / 4)
-			s, m := b.and(b.shift(v, j%4*8), b.bits(15)), b.and(b.shift(v, j%4*8+4), b.bits(15))
-			b.finish(j, b.times(b.toFloat(s), d), b.times(b.toFloat(m), low))
+			b.finish(j, b.times(b.number(v, j%4*8, 4, 0), d), b.times(b.number(v, j%4*8+4, 4, 0), low))
 		}
 	})
 }
