@@ -117,6 +117,8 @@ func (b *panelBody) ahead() (near, far int) {
 		return 2560, 4608
 	case b.t == neon:
 		return 1024, 0
+	case b.t == avx512 && b.f.endFirst:
+		return 1536, 0
 	case b.t == avx2 && b.f.block == 256:
 		return 512, 0
 	}
@@ -331,7 +333,11 @@ func (b *panelBody) sum(of sumOf) val {
 	if b.f.each == 16 {
 		at += 4 + from%32/16*4
 	}
-	return b.shift(b.add("broadcast", temp, at), -bits.TrailingZeros(uint(b.bias))-of.power)
+	n := bits.TrailingZeros(uint(b.bias)) + of.power
+	if b.t == avx512 && n > 0 {
+		return b.add("shlBroadcast", temp, at<<5|n)
+	}
+	return b.shift(b.add("broadcast", temp, at), -n)
 }
 
 // total is the sum of a scale as a float32.
