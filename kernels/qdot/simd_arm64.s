@@ -3936,10 +3936,10 @@ part0:
 	WORD $0x4faee942 // SDOT V2, V10, V14[3]
 	FMOVQ 0(R9), F14
 	WORD $0x4e3b1dca // AND V10, V14, V27 of 4-byte lanes
-	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
 	FMOVS 32(R3), F11
@@ -3954,10 +3954,10 @@ part0:
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	WORD $0x6f3805cb // USHR V11, V14, $8 of 4-byte lanes
 	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x6f3405cd // USHR V13, V14, $12 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e21dd6b // FMUL V11, V11, V1 of 4-byte lanes
+	WORD $0x6f3405cd // USHR V13, V14, $12 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
 	FMOVS 32(R3), F4
@@ -3972,10 +3972,10 @@ part0:
 	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	WORD $0x6f3005c4 // USHR V4, V14, $16 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f2c05cd // USHR V13, V14, $20 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f2c05cd // USHR V13, V14, $20 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
 	FMOVS 92(R3), F9
@@ -3991,10 +3991,10 @@ part0:
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	WORD $0x6f2805c9 // USHR V9, V14, $24 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
-	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
 	FMOVS 92(R3), F13
@@ -4009,10 +4009,10 @@ part0:
 	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
 	FMOVQ 64(R9), F13
 	WORD $0x4e3b1dae // AND V14, V13, V27 of 4-byte lanes
-	WORD $0x6f3c05a5 // USHR V5, V13, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e21ddce // FMUL V14, V14, V1 of 4-byte lanes
+	WORD $0x6f3c05a5 // USHR V5, V13, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVS 152(R3), F9
@@ -4027,10 +4027,10 @@ part0:
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	WORD $0x6f3805a9 // USHR V9, V13, $8 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x6f3405a5 // USHR V5, V13, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x6f3405a5 // USHR V5, V13, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVS 152(R3), F8
@@ -4045,10 +4045,10 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	WORD $0x6f3005a8 // USHR V8, V13, $16 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f2c05a5 // USHR V5, V13, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	WORD $0x6f2c05a5 // USHR V5, V13, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVS 212(R3), F12
@@ -4063,10 +4063,10 @@ part0:
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
 	WORD $0x6f2805ac // USHR V12, V13, $24 of 4-byte lanes
 	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x6f2405ad // USHR V13, V13, $28 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e21dd81 // FMUL V1, V12, V1 of 4-byte lanes
+	WORD $0x6f2405ad // USHR V13, V13, $28 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e20dda0 // FMUL V0, V13, V0 of 4-byte lanes
 	FMOVS 212(R3), F13
@@ -4225,10 +4225,10 @@ part1:
 	WORD $0x4fa7e8c2 // SDOT V2, V6, V7[3]
 	FMOVQ 128(R9), F7
 	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
 	FMOVS 272(R3), F4
@@ -4243,10 +4243,10 @@ part1:
 	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	WORD $0x6f3804e4 // USHR V4, V7, $8 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f3404ea // USHR V10, V7, $12 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f3404ea // USHR V10, V7, $12 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
 	FMOVS 272(R3), F12
@@ -4261,10 +4261,10 @@ part1:
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
 	WORD $0x6f3004ec // USHR V12, V7, $16 of 4-byte lanes
 	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x6f2c04ea // USHR V10, V7, $20 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
+	WORD $0x6f2c04ea // USHR V10, V7, $20 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
 	FMOVS 332(R3), F14
@@ -4280,10 +4280,10 @@ part1:
 	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
 	WORD $0x6f2804ee // USHR V14, V7, $24 of 4-byte lanes
 	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
+	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e2ddce7 // FMUL V7, V7, V13 of 4-byte lanes
 	FMOVS 332(R3), F10
@@ -4298,10 +4298,10 @@ part1:
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ 192(R9), F10
 	WORD $0x4e3b1d47 // AND V7, V10, V27 of 4-byte lanes
-	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
 	FMOVS 392(R3), F14
@@ -4316,10 +4316,10 @@ part1:
 	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
 	WORD $0x6f38054e // USHR V14, V10, $8 of 4-byte lanes
 	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
-	WORD $0x6f340545 // USHR V5, V10, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
+	WORD $0x6f340545 // USHR V5, V10, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
 	FMOVS 392(R3), F9
@@ -4334,10 +4334,10 @@ part1:
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	WORD $0x6f300549 // USHR V9, V10, $16 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x6f2c0545 // USHR V5, V10, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x6f2c0545 // USHR V5, V10, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
 	FMOVS 452(R3), F11
@@ -4352,10 +4352,10 @@ part1:
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	WORD $0x6f28054b // USHR V11, V10, $24 of 4-byte lanes
 	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
+	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e2ddd4d // FMUL V13, V10, V13 of 4-byte lanes
 	FMOVS 452(R3), F10
@@ -4646,8 +4646,8 @@ part0:
 	WORD $0x4eaf1d8c // ORR V12, V12, V15 of 4-byte lanes
 	WORD $0x4fa9e982 // SDOT V2, V12, V9[3]
 	FMOVQ 1568(R9), F9
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
 	FMOVQ 1696(R9), F12
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
 	WORD $0x4f24558c // SHL V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3a1d8f // AND V15, V12, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4661,9 +4661,9 @@ part0:
 	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1568(R9), F9
+	FMOVQ 1696(R9), F3
 	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3a1c6f // AND V15, V3, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4677,9 +4677,9 @@ part0:
 	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1568(R9), F9
+	FMOVQ 1696(R9), F11
 	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F11
 	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
 	WORD $0x4e3a1d6f // AND V15, V11, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4694,9 +4694,9 @@ part0:
 	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1568(R9), F9
+	FMOVQ 1696(R9), F5
 	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F5
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
 	WORD $0x4e3a1caf // AND V15, V5, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4710,8 +4710,8 @@ part0:
 	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1632(R9), F9
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
 	FMOVQ 1696(R9), F8
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3a1d0f // AND V15, V8, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4725,9 +4725,9 @@ part0:
 	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1632(R9), F9
+	FMOVQ 1696(R9), F7
 	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F7
 	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
 	WORD $0x4e3a1cef // AND V15, V7, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4741,9 +4741,9 @@ part0:
 	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1632(R9), F9
+	FMOVQ 1696(R9), F4
 	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F4
 	WORD $0x6f320484 // USHR V4, V4, $14 of 4-byte lanes
 	WORD $0x4e3a1c8f // AND V15, V4, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -4757,9 +4757,9 @@ part0:
 	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ 1632(R9), F9
+	FMOVQ 1696(R9), F1
 	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
 	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
 	WORD $0x4e3a1c2f // AND V15, V1, V26 of 4-byte lanes
 	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
@@ -5032,9 +5032,9 @@ part1:
 	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
 	WORD $0x4fa5e940 // SDOT V0, V10, V5[3]
 	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F10
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F10
 	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
@@ -5048,9 +5048,9 @@ part1:
 	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F9
 	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F9
 	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
 	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5064,9 +5064,9 @@ part1:
 	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F3
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
 	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5080,9 +5080,9 @@ part1:
 	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F4
 	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F4
 	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
 	WORD $0x4e3a1c86 // AND V6, V4, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5096,9 +5096,9 @@ part1:
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1632(R9), F5
+	FMOVQ 1696(R9), F1
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5112,9 +5112,9 @@ part1:
 	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1632(R9), F5
+	FMOVQ 1696(R9), F8
 	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F8
 	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
 	WORD $0x4e3a1d06 // AND V6, V8, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5128,9 +5128,9 @@ part1:
 	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1632(R9), F5
+	FMOVQ 1696(R9), F11
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F11
 	WORD $0x6f2e056b // USHR V11, V11, $18 of 4-byte lanes
 	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -5144,9 +5144,9 @@ part1:
 	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ 1632(R9), F5
+	FMOVQ 1696(R9), F2
 	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F2
 	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
 	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
 	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
@@ -21402,10 +21402,10 @@ part:
 	FMOVQ F2, 1984(R3)
 	FMOVQ 0(R9), F2
 	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 0(R4)
@@ -21413,70 +21413,70 @@ part:
 	FMOVQ F4, 0(R7)
 	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 64(R4)
 	FMOVQ F3, 64(R7)
 	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 128(R4)
 	FMOVQ F4, 128(R7)
 	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F4, 192(R4)
 	FMOVQ F2, 192(R7)
 	FMOVQ 64(R9), F2
 	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 256(R4)
 	FMOVQ F3, 256(R7)
 	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 320(R4)
 	FMOVQ F4, 320(R7)
 	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 384(R4)
 	FMOVQ F3, 384(R7)
 	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
@@ -21620,10 +21620,10 @@ part:
 	FMOVQ F2, 4032(R3)
 	FMOVQ 128(R9), F2
 	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 512(R4)
@@ -21631,70 +21631,70 @@ part:
 	FMOVQ F4, 512(R7)
 	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 576(R4)
 	FMOVQ F3, 576(R7)
 	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 640(R4)
 	FMOVQ F4, 640(R7)
 	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F4, 704(R4)
 	FMOVQ F2, 704(R7)
 	FMOVQ 192(R9), F2
 	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 768(R4)
 	FMOVQ F3, 768(R7)
 	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F3, 832(R4)
 	FMOVQ F4, 832(R7)
 	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F4, 896(R4)
 	FMOVQ F3, 896(R7)
 	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 960(R4)
@@ -21968,8 +21968,8 @@ part:
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1984(R3)
 	FMOVQ 1568(R9), F1
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	FMOVQ 1696(R9), F2
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
@@ -21978,10 +21978,10 @@ part:
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 0(R4)
 	FMOVQ 1568(R9), F3
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	PRFM 4288(R12), PLDL1KEEP
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	FMOVQ 1696(R9), F1
+	PRFM 4288(R12), PLDL1KEEP
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -21990,9 +21990,9 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 64(R4)
 	FMOVQ 1568(R9), F2
+	FMOVQ 1696(R9), F3
 	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
@@ -22001,9 +22001,9 @@ part:
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 128(R4)
 	FMOVQ 1568(R9), F1
+	FMOVQ 1696(R9), F2
 	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F2
 	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
@@ -22012,8 +22012,8 @@ part:
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 192(R4)
 	FMOVQ 1632(R9), F3
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	FMOVQ 1696(R9), F1
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -22022,9 +22022,9 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 256(R4)
 	FMOVQ 1632(R9), F2
+	FMOVQ 1696(R9), F3
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
@@ -22033,9 +22033,9 @@ part:
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ 1632(R9), F1
+	FMOVQ 1696(R9), F2
 	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F2
 	WORD $0x6f320442 // USHR V2, V2, $14 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
@@ -22044,9 +22044,9 @@ part:
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 384(R4)
 	FMOVQ 1632(R9), F3
+	FMOVQ 1696(R9), F1
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -22292,9 +22292,9 @@ part:
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 4032(R3)
 	FMOVQ 1568(R9), F3
+	FMOVQ 1696(R9), F1
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
@@ -22302,9 +22302,9 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 512(R4)
 	FMOVQ 1568(R9), F2
+	FMOVQ 1696(R9), F3
 	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
@@ -22313,9 +22313,9 @@ part:
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 576(R4)
 	FMOVQ 1568(R9), F1
+	FMOVQ 1696(R9), F2
 	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F2
 	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
@@ -22324,9 +22324,9 @@ part:
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 640(R4)
 	FMOVQ 1568(R9), F3
+	FMOVQ 1696(R9), F1
 	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -22335,9 +22335,9 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 704(R4)
 	FMOVQ 1632(R9), F2
+	FMOVQ 1696(R9), F3
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
@@ -22346,9 +22346,9 @@ part:
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 768(R4)
 	FMOVQ 1632(R9), F1
+	FMOVQ 1696(R9), F2
 	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F2
 	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
@@ -22357,9 +22357,9 @@ part:
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 832(R4)
 	FMOVQ 1632(R9), F3
+	FMOVQ 1696(R9), F1
 	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F1
 	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -22368,9 +22368,9 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 896(R4)
 	FMOVQ 1632(R9), F2
+	FMOVQ 1696(R9), F3
 	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	FMOVQ 1696(R9), F3
 	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes

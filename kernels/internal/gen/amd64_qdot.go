@@ -46,6 +46,14 @@ func (w *panelWriter) insAMD64(i int) {
 		} else {
 			w.p("VPXOR X%d, X%d, X%d", r, r, r)
 		}
+	case "copy":
+		emit("VMOVUPS %s", w.operand(in.args[0], true))
+	case "mulBroadcast":
+		x := arg(0)
+		w.release(i)
+		w.p("VMULPS.BCST %d(DI), %s, %s", in.n, x, w.vec(w.grant(i)))
+	case "shlBroadcast":
+		emit("VPSLLD.BCST $%d, %d(DI)", in.n&31, in.n>>5)
 	case "broadcastLocal":
 		emit("VBROADCASTSS %d(SP)", in.n)
 	case "dot", "dotLocal":
@@ -75,6 +83,8 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPMULLD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "andOr":
 		w.andOrAMD64(i)
+	case "select":
+		w.selectAMD64(i)
 	case "gather", "gatherPairs":
 		w.gatherAMD64(i)
 	case "upper":
@@ -145,6 +155,21 @@ func (w *panelWriter) andOrAMD64(i int) {
 		w.p("VPAND %s, %s, %s", mask, from, dst)
 		w.p("VPOR %s, %s, %s", other, dst, dst)
 	}
+	w.release(i)
+}
+
+// selectAMD64 writes x&m | y&^m.
+func (w *panelWriter) selectAMD64(i int) {
+	x, m, y := w.ins[i].args[0], w.ins[i].args[1], w.ins[i].args[2]
+	from, mask, other := w.operand(x, false), w.operand(m, true), w.operand(y, false)
+	var dst string
+	if w.dies(x, i) {
+		dst = w.vec(w.inherit(i, x))
+	} else {
+		dst = w.vec(w.grant(i))
+		w.p("VMOVUPS %s, %s", from, dst)
+	}
+	w.p("VPTERNLOGD $0xe4, %s, %s, %s", mask, other, dst)
 	w.release(i)
 }
 

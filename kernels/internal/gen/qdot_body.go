@@ -17,12 +17,13 @@ type panelBody struct {
 	bias int  // of the weights
 
 	sums    map[sumOf]val
-	begun   map[int]bool  // scales that have a sum
-	pending map[sumOf]val // AVX2: products of 16 bits that are to be added to the sum
-	count   map[sumOf]int // how many they are
-	acts    map[int]val   // NEON: 16 activations, by their place
-	turned  map[int]val   // NEON: the same, transposed
-	words   map[int]val   // that are kept, by their number
+	begun   map[int]bool    // scales that have a sum
+	pending map[sumOf]val   // AVX2: products of 16 bits that are to be added to the sum
+	count   map[sumOf]int   // how many they are
+	acts    map[int]val     // NEON: 16 activations, by their place
+	turned  map[int]val     // NEON: the same, transposed
+	words   map[int]val     // that are kept, by their number
+	shifts  map[shifted]val // AVX-512: words that are kept
 	content map[val][]byte
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
@@ -44,7 +45,7 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	}
 	for step := range f.steps {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
-		b.begun, b.words = map[int]bool{}, map[int]val{}
+		b.begun, b.words, b.shifts = map[int]bool{}, map[int]val{}, map[shifted]val{}
 		b.acts, b.turned = map[int]val{}, map[int]val{}
 		b.do("step", step)
 		from := len(b.ins)
@@ -116,6 +117,8 @@ func (b *panelBody) ahead() (near, far int) {
 		return 2560, 4608
 	case b.t == neon:
 		return 1024, 0
+	case b.t == avx512 && b.f.endFirst:
+		return 1536, 0
 	case b.t == avx2 && b.f.block == 256:
 		return 512, 0
 	}
@@ -318,6 +321,9 @@ func (b *panelBody) sum(of sumOf) val {
 	if v, ok := b.sums[of]; ok {
 		return v
 	}
+	if b.fromFloat() {
+		return b.add("copy", temp, 0, b.base(of.power))
+	}
 	if b.bias == 0 || b.begun[of.scale] {
 		return b.add("zero", temp, 0)
 	}
@@ -327,10 +333,14 @@ func (b *panelBody) sum(of sumOf) val {
 	if b.f.each == 16 {
 		at += 4 + from%32/16*4
 	}
-	return b.shift(b.add("broadcast", temp, at), -bits.TrailingZeros(uint(b.bias))-of.power)
+	n := bits.TrailingZeros(uint(b.bias)) + of.power
+	if b.t == avx512 && n > 0 {
+		return b.add("shlBroadcast", temp, at<<5|n)
+	}
+	return b.shift(b.add("broadcast", temp, at), -n)
 }
 
-// total is the sum of a scale.
+// total is the sum of a scale as a float32.
 func (b *panelBody) total(scale int) val {
 	total := none
 	for power := range 8 {
@@ -340,6 +350,9 @@ func (b *panelBody) total(scale int) val {
 		if !ok {
 			continue
 		}
+		if b.fromFloat() {
+			return b.minus(v, b.base(power))
+		}
 		if power > 0 {
 			v = b.sar(v, power)
 		}
@@ -348,7 +361,55 @@ func (b *panelBody) total(scale int) val {
 		}
 		total = v
 	}
-	return total
+	return b.toFloat(total)
+}
+
+// fromFloat tells whether sums begin with the bits of a float32, so that they end as one: with base of their power.
+func (b *panelBody) fromFloat() bool { return b.vec && b.t == avx512 && b.bias == 0 && b.f.single }
+
+// number is the integer that v has in so many bits from bit n on, plus more, as a float32. With AVX-512 a float32 gets
+// these bits at the end of its significand, from which a subtraction takes what else it is.
+func (b *panelBody) number(v val, n, width, more int) val {
+	mask := uint64(1)<<width - 1
+	if !b.vec || b.t != avx512 {
+		v = b.and(b.shift(v, n), b.bits(mask))
+		if more != 0 {
+			v = b.iadd(v, b.bits(uint64(uint32(more))))
+		}
+		return b.toFloat(v)
+	}
+	if at := n &^ 7; at > 0 {
+		v, n = b.byteFrom(v, at), n-at
+	}
+	x := b.andOr(v, b.bits(mask<<n), b.base(n))
+	return b.minus(x, b.c(1.5*float64(int(1)<<(23-n))-float64(more)))
+}
+
+// byteFrom is v shifted right by n bits, by which several numbers are.
+func (b *panelBody) byteFrom(v val, n int) val {
+	of := shifted{v, n}
+	if _, ok := b.shifts[of]; !ok {
+		b.shifts[of] = b.shr(v, n)
+	}
+	return b.shifts[of]
+}
+
+// base is a float32 whose ulp, as bit n of a word, counts 1: integers below 2^(22-n) can be added to its bits.
+func (b *panelBody) base(n int) val { return b.c(1.5 * float64(int(1)<<(23-n))) }
+
+// A shifted is a value shifted right.
+type shifted struct {
+	v val
+	n int
+}
+
+// timesActivation is x times the float32 that is so many bytes into the activations. With AVX-512 a multiplication reads
+// it, as a broadcast of its own takes a place among the calculations.
+func (b *panelBody) timesActivation(x val, at int) val {
+	if b.t == avx512 {
+		return b.add("mulBroadcast", temp, at, x)
+	}
+	return b.times(x, b.add("broadcast", temp, at))
 }
 
 // finish ends the weights of a scale; m is none if there is no offset.
@@ -365,9 +426,9 @@ func (b *panelBody) finish(scale int, s, m val) {
 	if b.f.each == 16 {
 		scaled = recordScaledLow + from%32/16*4
 	}
-	s = b.times(s, b.add("broadcast", temp, record+recordScale))
-	b.do("addInto", 0, y, b.times(b.toFloat(b.total(scale)), s))
+	s = b.timesActivation(s, record+recordScale)
+	b.do("addInto", 0, y, b.times(b.total(scale), s))
 	if m != none {
-		b.do("addInto", 0, y, b.times(m, b.add("broadcast", temp, record+scaled)))
+		b.do("addInto", 0, y, b.timesActivation(m, record+scaled))
 	}
 }

@@ -14,6 +14,8 @@ type panelFormat struct {
 
 	point     int  // bytes of a point of the grid that weights are looked up in; 0 for none
 	scattered bool // the words are not read in their order
+	endFirst  bool // they are, but for the last, which is read first
+	single    bool // a scale's weights all come out times the same power of two
 	steps     int  // of a block, between which other panels have their turn
 	expand    func(b *panelBody, step int)
 }
@@ -21,19 +23,22 @@ type panelFormat struct {
 var panelFormats = []*panelFormat{
 	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_0},
 	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
-	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, steps: 4, expand: (*panelBody).q4_k},
+	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, single: true, steps: 4,
+		expand: (*panelBody).q4_k},
 	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, scattered: true,
 		expand: (*panelBody).q6_k},
 	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
 	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
 	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
-	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, steps: 4, expand: (*panelBody).q5_k},
+	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, single: true, steps: 4,
+		expand: (*panelBody).q5_k},
 	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).iq4_nl},
 	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, steps: 4, expand: (*panelBody).iq4_xs},
 	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
 	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
-	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, steps: 2, expand: (*panelBody).q2_k},
+	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, endFirst: true, steps: 2,
+		expand: (*panelBody).q2_k},
 	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, scattered: true,
 		expand: (*panelBody).q3_k},
 	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,

@@ -31,16 +31,35 @@ func (b *panelBody) q2_k(i int) {
 	}, func(run int) {
 		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
 			v := b.word(j / 4)
-			s, m := b.and(b.shift(v, j%4*8), b.bits(15)), b.and(b.shift(v, j%4*8+4), b.bits(15))
-			b.finish(j, b.times(b.toFloat(s), d), b.times(b.toFloat(m), low))
+			b.finish(j, b.times(b.number(v, j%4*8, 4, 0), d), b.times(b.number(v, j%4*8+4, 4, 0), low))
 		}
 	})
 }
+
+// thirdBits has the bits 0 to 3 of a number at bits 2, 3, 6 and 7.
+var thirdBits = func() (t []byte) {
+	for i := range 16 {
+		t = append(t, byte(i&3<<2|i>>2<<6))
+	}
+	return t
+}()
 
 func (b *panelBody) q3_k(i int) {
 	d := b.halves()
 	b.runs(func(w int, runs []int) {
 		v, high := b.word(8+8*i+w), b.word(w)
+		if b.vec && b.t == avx512 {
+			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1 and
+			// 3 when these are moved down by one.
+			high = b.lookup(b.table(thirdBits), b.shift(high, 4*i))
+			even := b.add("select", temp, 0, v, b.bits(0x33333333), high)
+			odd := b.add("select", temp, 0, b.shr(v, 1), b.bits(0x66666666), high)
+			for run, x := range []val{even, odd, even, odd} {
+				power := run&1 + run&2*2
+				b.multiple(32*i+8*run+w, power, b.and(x, b.bits(0x07070707<<power)))
+			}
+			return
+		}
 		for _, run := range runs {
 			bit := 4*i + run // of the third bits
 			if b.vec && b.unsigned() && run < 3 {
@@ -53,8 +72,15 @@ func (b *panelBody) q3_k(i int) {
 		}
 	}, func(run int) {
 		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
-			s := b.and(b.shift(b.word(24+j%8/4), j%4*8+j/8*4), b.bits(15))
-			s = b.andOr(b.shift(b.word(26), j%4*8+j/4*2-4), b.bits(0x30), s)
+			low, high := b.word(24+j%8/4), b.word(26)
+			if b.vec && b.t == avx512 {
+				s := b.andOr(b.shift(low, j%4*8+j/8*4), b.bits(15), b.base(0))
+				s = b.andOr(b.shift(high, j%4*8+j/4*2-4), b.bits(0x30), s)
+				b.finish(j, b.times(b.minus(s, b.c(1.5*(1<<23)+32)), d), none)
+				continue
+			}
+			s := b.and(b.shift(low, j%4*8+j/8*4), b.bits(15))
+			s = b.andOr(b.shift(high, j%4*8+j/4*2-4), b.bits(0x30), s)
 			b.finish(j, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
 		}
 	})
