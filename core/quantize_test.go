@@ -174,7 +174,7 @@ func defined(env *Env, q *qdot.Format, x, w *Tensor) *Tensor {
 		qdot.Quantize(words, a[i*k:(i+1)*k])
 		for j := range n {
 			q.Pack(panel, b[j*size:(j+1)*size], 1, k, size)
-			q.Vec(c, panel, 0, 1, words, k)
+			q.Vec(c, 0, panel, 0, 1, 1, words, k)
 			y[i*n+j] = c[0]
 		}
 	}

@@ -136,6 +136,9 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 // vecWork is how many multiplications of one row a worker does at once at least.
 const vecWork = 1 << 18
 
+// aloneWork is the same if there is one worker, who need not wait for anybody at the end. It is short for a stop.
+const aloneWork = 1 << 20
+
 // streams is how many panels from distant places are read at the same time.
 const streams = 4
 
@@ -172,11 +175,11 @@ func (c *Ctx) vecs(list []blockProduct) {
 		p.first = total
 		total += len(p.y) / (p.m * p.n) * units
 	}
-	half := total
+	half, work := total, aloneWork
 	if par.Most(&c.c.env.Control, total) > 1 {
-		half /= 2
+		half, work = total/2, vecWork
 	}
-	c.Split(total, max(1, vecWork/(streams*qdot.Rows*list[0].k)), func(lo, hi int) {
+	c.Split(total, max(1, work/(streams*qdot.Rows*list[0].k)), func(lo, hi int) {
 		someVecs(list, lo, min(hi, half))
 		if hi > half { // a worker that takes what is last reads on, too, and not back
 			someVecs(list, total+half-hi, total+half-max(lo, half))
@@ -198,20 +201,27 @@ func unitOf(list []blockProduct, unit int) *blockProduct {
 
 // someVecs does the units [lo, hi) of all those of the list.
 func someVecs(list []blockProduct, lo, hi int) {
-	for at := lo; at < hi; at++ {
-		p := unitOf(list, at)
+	for lo < hi {
+		p := unitOf(list, lo)
 		quarter, units := p.streamed()
-		if i := at - p.first; i%units < quarter {
-			p.vec(i/units, i%units*qdot.Rows, quarter*qdot.Rows, streams)
+		batch, i := (lo-p.first)/units, (lo-p.first)%units
+		n := min(hi-lo, units-i)
+		if i < quarter {
+			n = min(n, quarter-i)
+			p.vec(batch, i*qdot.Rows, quarter*qdot.Rows, streams, n)
 		} else {
-			p.vec(i/units, (i%units-quarter+streams*quarter)*qdot.Rows, 0, 1)
+			p.vec(batch, (i-quarter+streams*quarter)*qdot.Rows, 0, 1, n)
 		}
+		lo += n
 	}
 }
 
-// vec computes y for the panels of the rows j, j + step, and so on of a batch's weights.
-func (p *blockProduct) vec(batch, j, step, count int) {
-	var c [streams * qdot.Rows]float32
+// vec computes y for units panels each of those from the rows j, j + step, and so on of a batch's weights on.
+func (p *blockProduct) vec(batch, j, step, count, units int) {
+	turn := units
+	if p.m > 1 || !p.direct { // what is read for a row, or gathered, is used at once by the others
+		turn = 1
+	}
 	size := p.panel
 	var panels []byte
 	next := step / qdot.Rows * size
@@ -221,15 +231,19 @@ func (p *blockProduct) vec(batch, j, step, count int) {
 		b := takeBytes(count * size)
 		defer spareBytes.Put(b)
 		panels, next = *b, size
-		for s := range count {
-			p.gather(panels[s*size:(s+1)*size], batch, j+s*step, 0, p.k)
-		}
 	}
-	for i := range p.m {
-		p.q.Vec(c[:], panels, next, count, p.x[(batch*p.m+i)*p.words:], p.k)
-		y := p.y[(batch*p.m+i)*p.n:][:p.n]
-		for s := range count {
-			copy(y[j+s*step:], c[s*qdot.Rows:(s+1)*qdot.Rows])
+	for u := 0; u < units; u += turn {
+		at := panels
+		if p.direct {
+			at = panels[u*size:]
+		} else {
+			for s := range count {
+				p.gather(panels[s*size:(s+1)*size], batch, j+u*qdot.Rows+s*step, 0, p.k)
+			}
+		}
+		for i := range p.m {
+			y := p.y[(batch*p.m+i)*p.n:][:p.n]
+			p.q.Vec(y[j+u*qdot.Rows:], step, at, next, count, turn, p.x[(batch*p.m+i)*p.words:], p.k)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestEdges(t *testing.T) {
 					}
 					last := x[(most-1)*each:]
 					y := c[len(c)-2*Rows:]
-					f.Vec(y, packed, f.PanelSize(k), 2, last, k)
+					f.Vec(y, Rows, packed, f.PanelSize(k), 2, 1, last, k)
 					for j := range y {
 						if want := product(f, rows[j*size:][:size], last, k); !same(y[j], want) {
 							t.Fatalf("Vec, %s of %s, k=%d: %g at %d, want %g", f.Name, name, k, y[j], j, want)

@@ -95,7 +95,7 @@ func TestLongRows(t *testing.T) {
 		Quantize(x, randomX(r, k))
 		inTiers(t, func(t *testing.T) {
 			c := make([]float32, panels*Rows)
-			f.Vec(c, packed, f.PanelSize(k), panels, x, k)
+			f.Vec(c, Rows, packed, f.PanelSize(k), panels, 1, x, k)
 			for i := 0; i < len(c); i += 5 {
 				if want := product(f, rows[i*size:][:size], x, k); !same(c[i], want) {
 					t.Fatalf("%s: %g at %d, want %g", f.Name, c[i], i, want)
@@ -148,7 +148,7 @@ func BenchmarkVecCached(b *testing.B) {
 		c := make([]float32, 4*Rows)
 		b.SetBytes(int64(len(packed)))
 		for b.Loop() {
-			f.Vec(c, packed, size, 4, x, k)
+			f.Vec(c, Rows, packed, size, 4, 1, x, k)
 		}
 	})
 }

@@ -19,23 +19,39 @@ func NewForm(k int) *Form {
 	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k)}
 }
 
-// Vec computes c[16·p+j] = (row j of panel p)·x for count panels, of which the first begins at panels[0] and the next
-// next bytes further on. x is an activation row of k elements, k a multiple of Block.
+// Vec computes y[step·s+16·u+j] = (row j of panel u of strip s)·x, but for what lies behind y, for count strips of units
+// panels each. In a strip panel follows panel; the first strip begins at panels[0] and the next next bytes further on. x
+// is an activation row of k elements, k a multiple of Block.
 //
-// The product is bound by memory: panels that are far apart are read faster than neighbours, four at a time.
-func (f *Format) Vec(c []float32, panels []byte, next, count int, x []uint32, k int) {
-	if count == 0 {
+// The product is bound by memory: strips that are far apart are read faster than neighbours, four at a time, and each
+// pause between two panels is as long as memory rests.
+func (f *Format) Vec(y []float32, step int, panels []byte, next, count, units int, x []uint32, k int) {
+	if count == 0 || units == 0 {
 		return
 	}
 	size := f.PanelSize(k)
-	_, _, _ = c[count*Rows-1], panels[(count-1)*next+size-1:], x[ActivationWords(k)-1:]
-	if f.vecFast(c, panels, next, count, x, k) {
-		return
-	}
-	for p := range count {
-		f.vecPlain((*[Rows]float32)(c[p*Rows:]), panels[p*next:][:size], x, k)
+	_, _ = panels[(count-1)*next+units*size-1:], x[ActivationWords(k)-1:]
+	fast := vectors()
+	for s := 0; s < count; s += strips {
+		n := min(strips, count-s)
+		for u := range units {
+			var c [strips * Rows]float32
+			if at := panels[s*next+u*size:]; fast {
+				f.vecFast(&c, at, next, n, x, k)
+			} else {
+				for i := range n {
+					f.vecPlain((*[Rows]float32)(c[i*Rows:]), at[i*next:][:size], x, k)
+				}
+			}
+			for i := range n {
+				copy(y[(s+i)*step+u*Rows:], c[i*Rows:(i+1)*Rows])
+			}
+		}
 	}
 }
+
+// strips is how many panels an assembly kernel multiplies at once at most.
+const strips = 4
 
 // vecPlain is the definition of Vec.
 func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {

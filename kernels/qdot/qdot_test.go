@@ -201,6 +201,34 @@ func TestProducts(t *testing.T) {
 	})
 }
 
+// testStrips compares Vec of strips of several panels with the products of all rows. Of the last strip's last panel some
+// lie behind the end.
+func testStrips(t *testing.T, r *rand.Rand, f *Format, k int, rows []byte, x []uint32, want []float32) {
+	size, panel := k/f.Block*f.Bytes, f.PanelSize(k)
+	for _, count := range []int{1, 2, 4, 5} {
+		units := 1 + r.IntN(3)
+		next := units*panel + 32*r.IntN(3)
+		packed := make([]byte, (count-1)*next+units*panel)
+		n := count*units*Rows - r.IntN(Rows)
+		c := slices.Repeat([]float32{guard}, n+1)
+		of := func(j int) int { return (3*j + j/len(want)) % len(want) } // the row of weights that is row j
+		for p := range count * units {
+			var own []byte
+			for j := range Rows {
+				own = append(own, rows[of(p*Rows+j)*size:][:size]...)
+			}
+			f.Pack(packed[p/units*next+p%units*panel:], own, Rows, k, size)
+		}
+		f.Vec(c[:n], units*Rows, packed, next, count, units, x, k)
+		for j, v := range c {
+			if j == n && v == guard || j < n && same(v, want[of(j)]) {
+				continue
+			}
+			t.Fatalf("Vec of %d strips of %d panels, %d weights: %g at %d of %d", count, units, k, v, j, n)
+		}
+	}
+}
+
 // testProducts compares Vec and Tile, of all numbers of rows and panels, with the definition.
 func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	const panels, most = 5, 14
@@ -226,7 +254,7 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	}
 	for count := range panels + 1 {
 		c := slices.Repeat([]float32{guard}, panels*Rows+1)
-		f.Vec(c, packed[:max(0, (count-1)*next+f.PanelSize(k))], next, count, x, k)
+		f.Vec(c, Rows, packed[:max(0, (count-1)*next+f.PanelSize(k))], next, count, 1, x, k)
 		expect := append(slices.Clone(want[0][:count*Rows]), slices.Repeat([]float32{guard}, len(c)-count*Rows)...)
 		for j, v := range c {
 			if !same(v, expect[j]) {
@@ -234,6 +262,7 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 			}
 		}
 	}
+	testStrips(t, r, f, k, rows, x, want[0])
 	form := NewForm(k)
 	f.Unpack(form, 0, packed[next:], k)
 	f.Unpack(form, 1, packed[2*next:], k)
@@ -304,9 +333,7 @@ func BenchmarkVec(b *testing.B) {
 		for i := 0; b.Loop(); i += 2 {
 			m := packed[i%matrices*count*size:][:count*size]
 			start := time.Now()
-			for p := range count / 4 {
-				f.Vec(c, m[p*size:], count/4*size, 4, x, k)
-			}
+			f.Vec(c, len(c)/4, m, count/4*size, 4, count/4, x, k)
 			vec = append(vec, time.Since(start))
 			tiers := cpu.Tiers()
 			restore, _ := cpu.Force(tiers[len(tiers)-1])

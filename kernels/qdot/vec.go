@@ -3,20 +3,14 @@ package qdot
 // unpreempted is the most weights of a row that one call of an assembly kernel takes: nothing can interrupt it.
 const unpreempted = 16384
 
-func (f *Format) vecFast(c []float32, panels []byte, next, count int, x []uint32, k int) bool {
-	if !vectors() {
-		return false
-	}
-	clear(c[:count*Rows])
+// vecFast adds the products of x and count panels, next bytes apart, at most strips, to c.
+func (f *Format) vecFast(c *[strips * Rows]float32, panels []byte, next, count int, x []uint32, k int) {
 	points := f.points()
 	for k > 0 {
 		n := min(k, unpreempted)
-		for p := 0; p < count; p += 4 {
-			vecBlocks(f.Name, &c[p*Rows], &panels[p*next], next, min(4, count-p), &x[0], n/f.Block, points)
-		}
+		vecBlocks(f.Name, &c[0], &panels[0], next, count, &x[0], n/f.Block, points)
 		panels, x, k = panels[f.PanelSize(n):], x[ActivationWords(n):], k-n
 	}
-	return true
 }
 
 func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) bool {
