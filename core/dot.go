@@ -85,7 +85,7 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 func (a *Dot) Eval(c *Ctx) {
 	con := c.Data().(axis.Contraction)
 	if told := c.c.env.Multiplied; told != nil {
-		told(a.X, a.W, con.Sum)
+		told(Product{X: a.X, W: a.W, Axes: con.Sum})
 	}
 	c.contract(c.Out(0), a.X, a.W, con)
 }

@@ -63,7 +63,7 @@ func (a *Dots) Sizes(s *Sizes) {
 func (a *Dots) Eval(c *Ctx) {
 	for i, con := range c.Data().([]axis.Contraction) {
 		if told := c.c.env.Multiplied; told != nil {
-			told(a.X, a.Weights[i], con.Sum)
+			told(Product{X: a.X, W: a.Weights[i], Axes: con.Sum})
 		}
 		if w := a.Weights[i]; w.stored() {
 			c.queueStored(c.Out(i), a.X, w, con)

@@ -24,9 +24,9 @@ type Env struct {
 	// other if that has no name. It may be nil.
 	NameOf func(at Site, operand int, other string) string
 
-	// Multiplied is told of every product that dot, dots and linear compute, before it is: x is contracted with w along
-	// axes. It must not run operations. It may be nil.
-	Multiplied func(x, w *Tensor, axes *axis.List)
+	// Multiplied is told of every product that dot, dots, linear and moe compute, before it is. It must not run
+	// operations. It may be nil.
+	Multiplied func(p Product)
 
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
@@ -51,6 +51,15 @@ type Env struct {
 	noRecord  bool        // operations are not recorded for gradients
 	anomaly   bool        // an operation that makes a NaN fails
 	segment   *segment    // of the checkpoint in progress
+}
+
+// Product is X contracted with W along Axes. If Expert is not "", it is with one place of that axis of W, which X
+// lacks.
+type Product struct {
+	X, W   *Tensor
+	Axes   *axis.List
+	Expert string
+	Place  int
 }
 
 // NewEnv is an Env with a budget of memLimit bytes of tensors in use (0: none) that splits work

@@ -225,6 +225,9 @@ func (c *Ctx) expert(y, x, w *Tensor, axis string, place int, con axis.Contracti
 		c.Fail(fmt.Sprintf("%s lies in panels that experts share: each has %d rows, want a multiple of %d",
 			c.Describe(w), rows, qdot.Rows), c.c.param(w)+".dequantize()")
 	}
+	if told := c.c.env.Multiplied; told != nil {
+		told(Product{X: x, W: w, Axes: con.Sum, Expert: axis, Place: place})
+	}
 	c.contract(y, x, w.only(axis, place), con)
 }
 

@@ -11,7 +11,6 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/fucina-go/fucina/core"
-	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
@@ -90,9 +89,9 @@ func (m *Model) states(it *Interp, ids []int32) (rows []float32, width int, err 
 	n.m = starlarkstruct.FromStringDict(of.Constructor(), fields)
 	outside := it.env.Multiplied
 	defer func() { it.env.Multiplied = outside }()
-	it.env.Multiplied = func(x, w *core.Tensor, _ *axis.List) {
-		if w == stub {
-			rows = append(rows, x.Float32s()...)
+	it.env.Multiplied = func(p core.Product) {
+		if p.W == stub {
+			rows = append(rows, p.X.Float32s()...)
 		}
 	}
 	cache := m.newCache(it)

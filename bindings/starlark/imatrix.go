@@ -13,7 +13,6 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
-	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/models/recipe"
 	"github.com/fucina-go/fucina/models/token"
@@ -25,9 +24,11 @@ var importanceAxis = mustAxes("in")
 // collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False): runs the model on a text, in chunks
 // of that many tokens, of which each begins anew, and saves an importance matrix: for each column of each weight of the
 // layers, with output also of the last one, the mean of the squares of what it is multiplied by. A last chunk that is
-// not full is left out, unless it is the only one. quantize_model and other programs read the file.
+// not full is left out, unless it is the only one. quantize_model and other programs read the file, which is in the
+// format that llama-imatrix had before if its name ends in .dat.
 //
-// It returns the importance of the weights, importance[in], as a dict by their names. Weights of experts are left out.
+// It returns the importance of the weights, importance[in], as a dict by their names. The columns of several experts
+// follow one another; those of an expert that no token was sent to count 1.
 func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var model star.Value
@@ -61,8 +62,12 @@ func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	if err := it.collect(c, m, ids, chunk, output); err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	draft := c.Draft(m.name, len(ids)/chunk, chunk)
-	if err := it.Save(b.Name(), target, func(w io.Writer) error { return draft.Write(w) }); err != nil {
+	if err := it.Save(b.Name(), target, func(w io.Writer) error {
+		if strings.HasSuffix(target, ".dat") {
+			return c.WriteOld(w, m.name, len(ids)/chunk, chunk)
+		}
+		return c.Draft(m.name, len(ids)/chunk, chunk).Write(w)
+	}); err != nil {
 		return nil, err
 	}
 	return it.importance(c.Importance()), nil
@@ -73,10 +78,10 @@ func (it *Interp) collect(c *recipe.Collector, m *Model, ids []int32, chunk int,
 	var failed error
 	outside := it.env.Multiplied
 	defer func() { it.env.Multiplied = outside }()
-	it.env.Multiplied = func(x, w *core.Tensor, axes *axis.List) {
-		name := m.nameOf(w)
+	it.env.Multiplied = func(p core.Product) {
+		name := m.nameOf(p.W)
 		if failed == nil && (strings.HasPrefix(name, "blk.") || output && name != "") {
-			failed = c.Add(name, x, w, axes)
+			failed = c.Add(name, p)
 		}
 	}
 	meter := &meter{out: it.cfg.Stderr, terminal: it.cfg.Terminal, label: "collect", total: len(ids) / chunk,

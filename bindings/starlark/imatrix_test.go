@@ -114,3 +114,59 @@ func TestCollectImatrix(t *testing.T) {
 		t.Errorf("a mistake changed the target, %v", err)
 	}
 }
+
+// TestCollectExperts collects for weights of several matrices. Every input of the router meets the chosen experts, so
+// that the sums over these are known; the file of a model whose keys are multiplied head by head has columns for each.
+func TestCollectExperts(t *testing.T) {
+	it, dir := ggufIn(t)
+	specs := familySpecs(t)
+	for _, family := range []string{"mixtral-moe", "deepseek2-mla"} {
+		writeDraft(t, filepath.Join(dir, family+".gguf"), draftOf(t, specs[family]))
+	}
+	evaluate(t, it, `
+text = "Once upon a time there was a little girl. She had a red ball, and a dog that was very big."
+name = "mixtral-moe.gguf"
+m = load_model(name)
+im = collect_imatrix(m, text, "im.gguf", chunk=12)
+f, g = open_gguf(name), open_gguf("im.gguf")
+experts, choices = f.metadata["llama.expert_count"], f.metadata["llama.expert_used_count"]
+tokens = g.metadata["imatrix.chunk_count"] * 12
+for layer in range(f.metadata["llama.block_count"]):
+    def sums(name, layer=layer):
+        name = "blk.{}.{}.weight".format(layer, name)
+        e = g.tensors[name + ".counts"].shape
+        if len(e) == 1:
+            return g.tensor(name + ".in_sum2", "in"), g.tensor(name + ".counts", "one")
+        equal(e, [experts, 1])
+        return g.tensor(name + ".in_sum2", "expert in"), g.tensor(name + ".counts", "expert one")
+
+    router, rows = sums("ffn_gate_inp")
+    equal(rows.tolist(), [tokens])
+    for part in ("gate", "up", "down"):
+        s, counts = sums("ffn_{}_exps".format(part))
+        equal(counts.sum().item(), tokens * choices)
+        if part != "down":
+            d = (s.sum("expert") / (router * choices) - 1.0).abs().max().item()
+            if not d < 1e-5:
+                fail(fmt("the experts' sums are off by {}", d))
+    equal(im["blk.{}.ffn_down_exps.weight".format(layer)].shape["in"], f.tensors[
+        "blk.{}.ffn_down_exps.weight".format(layer)].shape[2] * experts)
+
+for name in (name, "deepseek2-mla.gguf"):
+    m = load_model(name)
+    a = collect_imatrix(m, text, "im.gguf", chunk=12)
+    b = collect_imatrix(m, text, "im.dat", chunk=12)
+    old = load_imatrix("im.dat")
+    equal({k: v.tolist() for k, v in a.items()}, {k: v.tolist() for k, v in b.items()})
+    equal({k: v.tolist() for k, v in load_imatrix("im.gguf").items()}, {k: v.tolist() for k, v in a.items()})
+    for k, v in a.items():
+        if (old[k] - v).abs().gt(v * 1e-6).any().item():
+            fail(k + " differs in the old format")
+    quantize_model(name, "plain.gguf", "q4_0")
+    for im in ("im.gguf", "im.dat"):
+        done = {t["name"]: t for t in quantize_model(name, "with.gguf", "q4_0", imatrix=im)}
+        lacking = [k for k, t in done.items() if t["from"] != t["to"] and k not in a and k.startswith("blk.")]
+        equal(lacking, [])
+    equal(read_bytes("plain.gguf") == read_bytes("with.gguf"), False)
+`)
+}

@@ -346,93 +346,94 @@ func TestImportI2S(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes bytes of any kind as every format: no read or write outside of a block, the same bits for
+// formatNumber is the format of a fuzz test's number.
+func formatNumber(n uint8) *Format { return Formats()[int(n)%len(Formats())] }
+
+// FuzzDecode decodes bytes of any kind as some format: no read or write outside of a block, the same bits for
 // each block alone, and no more than a scale that is no number makes weights that are none.
 func FuzzDecode(f *testing.F) {
 	r := rand.New(rand.NewPCG(9, 10))
-	for range 8 {
+	for n := range Formats() {
 		b := make([]byte, 700)
 		for i := range b {
 			b[i] = byte(r.Uint32())
 		}
-		f.Add(b)
+		for _, data := range [][]byte{b, bytes.Repeat([]byte{0xff}, 700), bytes.Repeat([]byte{0, 0x7c}, 350)} {
+			f.Add(uint8(n), data)
+		}
 	}
-	f.Add(bytes.Repeat([]byte{0xff}, 700))
-	f.Add(bytes.Repeat([]byte{0, 0x7c}, 350))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, number uint8, data []byte) {
 		data = data[:min(len(data), 1<<10)]
-		for _, f := range Formats() {
-			n := len(data) / f.Bytes
-			const guard = 12345
-			y := make([]float32, n*f.Block+1)
-			y[n*f.Block] = guard
-			if err := f.Decode(y[:n*f.Block], data[:n*f.Bytes]); err != nil {
+		f := formatNumber(number)
+		n := len(data) / f.Bytes
+		const guard = 12345
+		y := make([]float32, n*f.Block+1)
+		y[n*f.Block] = guard
+		if err := f.Decode(y[:n*f.Block], data[:n*f.Bytes]); err != nil {
+			t.Fatal(err)
+		}
+		if y[n*f.Block] != guard {
+			t.Fatalf("%s: wrote behind its weights", f.Name)
+		}
+		one := make([]float32, f.Block)
+		for i := range n {
+			b := bytes.Clone(data[i*f.Bytes : (i+1)*f.Bytes])
+			if err := f.Decode(one, b); err != nil {
 				t.Fatal(err)
 			}
-			if y[n*f.Block] != guard {
-				t.Fatalf("%s: wrote behind its weights", f.Name)
-			}
-			one := make([]float32, f.Block)
-			for i := range n {
-				b := bytes.Clone(data[i*f.Bytes : (i+1)*f.Bytes])
-				if err := f.Decode(one, b); err != nil {
-					t.Fatal(err)
+			for j, v := range one {
+				if math.Float32bits(v) != math.Float32bits(y[i*f.Block+j]) {
+					t.Fatalf("%s: block %d alone decodes otherwise", f.Name, i)
 				}
-				for j, v := range one {
-					if math.Float32bits(v) != math.Float32bits(y[i*f.Block+j]) {
-						t.Fatalf("%s: block %d alone decodes otherwise", f.Name, i)
-					}
-					// A product of finite scales may still overflow in formats with an exponent of 8 bits.
-					if v != v && f.Sound(b) && f != &mxfp4 {
-						t.Fatalf("%s: NaN from scales that are finite: %x", f.Name, b)
-					}
+				// A product of finite scales may still overflow in formats with an exponent of 8 bits.
+				if v != v && f.Sound(b) && f != &mxfp4 {
+					t.Fatalf("%s: NaN from scales that are finite: %x", f.Name, b)
 				}
 			}
 		}
 	})
 }
 
-// FuzzEncode encodes numbers of any kind: an error, or blocks whose scales are finite, the same twice.
+// FuzzEncode encodes numbers of any kind in some format: an error, or blocks whose scales are finite, the same twice.
 func FuzzEncode(f *testing.F) {
 	r := rand.New(rand.NewPCG(11, 12))
-	for range 4 {
+	for n := range Formats() {
 		b := make([]byte, 4*512)
 		for i := range b {
 			b[i] = byte(r.Uint32())
 		}
-		f.Add(b)
+		f.Add(uint8(n), bytes.Clone(b))
 		for i := 3; i < len(b); i += 4 {
 			b[i] = b[i]&0x83 | 0x3c // finite numbers of about one
 		}
-		f.Add(bytes.Clone(b))
+		f.Add(uint8(n), bytes.Clone(b))
 		for i := 3; i < len(b); i += 4 {
 			b[i] &= 0x80
 			b[i-1] &= 1 // denormal numbers
 		}
-		f.Add(b)
+		f.Add(uint8(n), b)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, number uint8, data []byte) {
 		data = data[:min(len(data), 1<<12)]
-		for _, f := range Formats() {
-			n := len(data) / 8 / f.Block * f.Block
-			x, w := make([]float32, n), make([]float32, n)
-			for i := range x {
-				x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-				w[i] = abs(math.Float32frombits(binary.LittleEndian.Uint32(data[4*(n+i):])))
+		f := formatNumber(number)
+		n := len(data) / 8 / f.Block * f.Block
+		x, w := make([]float32, n), make([]float32, n)
+		for i := range x {
+			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+			w[i] = abs(math.Float32frombits(binary.LittleEndian.Uint32(data[4*(n+i):])))
+		}
+		for _, w := range [][]float32{nil, w} {
+			b, again := make([]byte, f.Size(n)), make([]byte, f.Size(n))
+			err := f.Encode(b, x, w)
+			if err2 := f.Encode(again, x, w); (err == nil) != (err2 == nil) || !bytes.Equal(b, again) {
+				t.Fatalf("%s: twice the same, and different", f.Name)
 			}
-			for _, w := range [][]float32{nil, w} {
-				b, again := make([]byte, f.Size(n)), make([]byte, f.Size(n))
-				err := f.Encode(b, x, w)
-				if err2 := f.Encode(again, x, w); (err == nil) != (err2 == nil) || !bytes.Equal(b, again) {
-					t.Fatalf("%s: twice the same, and different", f.Name)
-				}
-				if err != nil {
-					continue
-				}
-				for i := 0; i < len(b); i += f.Bytes {
-					if !f.Sound(b[i : i+f.Bytes]) {
-						t.Fatalf("%s: no error, but scales that are not finite", f.Name)
-					}
+			if err != nil {
+				continue
+			}
+			for i := 0; i < len(b); i += f.Bytes {
+				if !f.Sound(b[i : i+f.Bytes]) {
+					t.Fatalf("%s: no error, but scales that are not finite", f.Name)
 				}
 			}
 		}

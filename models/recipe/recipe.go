@@ -35,9 +35,14 @@ var Recipes = []Recipe{
 	{"q1_0", "q1_0", 40}, {"q2_0", "q2_0", 41},
 }
 
+// short is other names of recipes.
+var short = map[string]string{"q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m"}
+
 // ByName returns the recipe called name, in upper or lower case.
 func ByName(name string) (*Recipe, bool) {
-	i := slices.IndexFunc(Recipes, func(r Recipe) bool { return r.Name == strings.ToLower(name) })
+	name = strings.ToLower(name)
+	name = cmp.Or(short[name], name)
+	i := slices.IndexFunc(Recipes, func(r Recipe) bool { return r.Name == name })
 	if i < 0 {
 		return nil, false
 	}

@@ -147,3 +147,18 @@ func TestQuantizable(t *testing.T) {
 		}
 	}
 }
+
+// TestByName finds every name that llama-quantize has, but for COPY.
+func TestByName(t *testing.T) {
+	for _, name := range strings.Fields("Q1_0 Q2_0 Q4_0 Q4_1 MXFP4_MOE Q5_0 Q5_1 IQ2_XXS IQ2_XS IQ2_S IQ2_M IQ1_S " +
+		"IQ1_M TQ1_0 TQ2_0 Q2_K Q2_K_S IQ3_XXS IQ3_S IQ3_M Q3_K IQ3_XS Q3_K_S Q3_K_M Q3_K_L IQ4_NL IQ4_XS Q4_K " +
+		"Q4_K_S Q4_K_M Q5_K Q5_K_S Q5_K_M Q6_K Q8_0 F16 BF16 F32") {
+		r, ok := ByName(name)
+		if want := strings.ToLower(name); !ok || r.Name != want && r.Name != want+"_m" {
+			t.Errorf("%s is %v", name, r)
+		}
+	}
+	if r, ok := ByName("q4"); ok {
+		t.Errorf("q4 is %v", r)
+	}
+}
