@@ -13,7 +13,7 @@ func TestForesight(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	weight := func(out int) *Tensor {
 		w := m.Tensor(dtype.F32, "out=%d in=1024", out)
-		return m.Env.Pack(w.Quantize(quantized(t, "q4_0"), "in"), 1024)
+		return m.Env.Pack(w.Quantize(quantized(t, "q4_0"), "in"), 1024, nil)
 	}
 	a, b, c := weight(512), weight(1024), weight(4096)
 	x := m.Tensor(dtype.F32, "in=1024")

@@ -27,8 +27,11 @@ const PanelRows = qdot.Rows
 // A product of f32 numbers with a weight of 16 bits in panels is that with the weight as f32; without panels the dtypes
 // would have to agree.
 //
+// read is told of x's bytes once they are in panels, piece by piece in their order: what lies in a mapped file need not
+// be in memory twice. It may be nil.
+//
 // Errors: x is of another dtype; row does not divide it into rows of whole blocks.
-func (e *Env) Pack(x *Tensor, row int) *Tensor {
+func (e *Env) Pack(x *Tensor, row int, read func(piece []byte)) *Tensor {
 	x.mustBeThere("pack")
 	f := formatOf(x.dtype)
 	if f == nil {
@@ -49,25 +52,33 @@ func (e *Env) Pack(x *Tensor, row int) *Tensor {
 	t.pack()
 	rows, stride := x.Len()/row, f.Size(row)
 	from, to, size := x.bytes(), t.bytes(), panelSize(f, row)
-	done := par.Split(&e.Control, ceilDiv(rows, qdot.Rows), max(1, packGrain/size), func(lo, hi int) {
-		for p := lo; p < hi; p++ {
-			n, panel, src := min(qdot.Rows, rows-p*qdot.Rows), to[p*size:(p+1)*size], from[p*qdot.Rows*stride:]
-			if f.Block == 1 {
-				gemm.PackHalf(words(panel), words(src), n, row, row)
-			} else {
-				f.Integers.Pack(panel, src, n, row, stride)
+	panels, step := ceilDiv(rows, qdot.Rows), max(1, packPiece/size)
+	for first := 0; first < panels; first += step {
+		done := par.Split(&e.Control, min(step, panels-first), max(1, packGrain/size), func(lo, hi int) {
+			for p := first + lo; p < first+hi; p++ {
+				n, panel, src := min(qdot.Rows, rows-p*qdot.Rows), to[p*size:(p+1)*size], from[p*qdot.Rows*stride:]
+				if f.Block == 1 {
+					gemm.PackHalf(words(panel), words(src), n, row, row)
+				} else {
+					f.Integers.Pack(panel, src, n, row, stride)
+				}
 			}
+		})
+		if !done {
+			t.Free()
+			panic(&Canceled{Op: "pack"})
 		}
-	})
-	if !done {
-		t.Free()
-		panic(&Canceled{Op: "pack"})
+		if read != nil {
+			read(from[first*qdot.Rows*stride : min(rows, (first+step)*qdot.Rows)*stride])
+		}
 	}
 	return t.Share()
 }
 
-// packGrain is how many bytes a worker packs at once at least.
-const packGrain = 1 << 17
+const (
+	packGrain = 1 << 17 // how many bytes a worker packs at once at least
+	packPiece = 1 << 24 // how many are packed before the reader is told
+)
 
 // words is the bytes as numbers of 16 bits.
 func words(b []byte) []uint16 {

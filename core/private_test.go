@@ -86,7 +86,7 @@ func TestDotsTogether(t *testing.T) {
 			for i, n := range sizes {
 				w := m.Quantized([]string{"q8_0", "q4_0"}[i%2], "out=%d in=64", n)
 				if i%3 == 0 {
-					w = m.Env.Pack(w, 64)
+					w = m.Env.Pack(w, 64, nil)
 				}
 				ws = append(ws, w)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/core/quant"
 	"github.com/fucina-go/fucina/kernels/cpu"
@@ -57,7 +58,7 @@ func TestQuantizedProducts(t *testing.T) {
 		}
 		w := quantize.Call(Quantize{X: m.Tensor(dtype.F32, "out=45 in=256"), DType: f.DType, Importance: weigh})
 		plain := w.Dequantize()
-		packed := m.Env.Pack(w, 256)
+		packed := m.Env.Pack(w, 256, nil)
 		for _, rows := range []int{1, 2, 3, 50} {
 			x := m.Tensor(dtype.F32, "in=256 row=%d", rows)
 			y := x.Dot(w, "in")
@@ -90,18 +91,18 @@ func TestQuantizedProducts(t *testing.T) {
 	y := x.Dot(w, "head head_dim")
 	roughly(t, "batch", y, x.Dot(w.Dequantize(), "head head_dim"))
 	sameBits(t, "several", x.Dots("head_dim head", w)[0], y)
-	sameBits(t, "packed batch", x.Dot(m.Env.Pack(w, 64), "head head_dim"), y)
+	sameBits(t, "packed batch", x.Dot(m.Env.Pack(w, 64, nil), "head head_dim"), y)
 	roughly(t, "renamed", x.Rename("head_dim", "d").Dot(w.Rename("head_dim", "d"), "d"),
 		x.Dot(w.Dequantize(), "head_dim").Rename("expert", "expert"))
 	byHead := x.Dot(w, "head_dim")
-	sameBits(t, "packed in longer rows", x.Dot(m.Env.Pack(w, 64), "head_dim"), byHead)
+	sameBits(t, "packed in longer rows", x.Dot(m.Env.Pack(w, 64, nil), "head_dim"), byHead)
 	experts := m.Tensor(dtype.F32, "expert=3 out=32 in=64").Quantize(q8, "")
 	x = m.Tensor(dtype.F32, "expert=3 row=4 in=64")
-	sameBits(t, "experts", x.Dot(m.Env.Pack(experts, 64), "in"), x.Dot(experts, "in"))
+	sameBits(t, "experts", x.Dot(m.Env.Pack(experts, 64, nil), "in"), x.Dot(experts, "in"))
 	deep := m.Tensor(dtype.F32, "out=21 in=%d", 8192+64).Quantize(q8, "")
 	for _, rows := range []int{1, 3, 7} {
 		x := m.Tensor(dtype.F32, "row=%d in=%d", rows, 8192+64)
-		y := x.Dot(m.Env.Pack(deep, 8192+64), "in")
+		y := x.Dot(m.Env.Pack(deep, 8192+64, nil), "in")
 		sameBits(t, "deep", y, defined(m.Env, qdot.ByName("q8_0"), x, deep))
 	}
 }
@@ -113,7 +114,7 @@ func TestPackedHalf(t *testing.T) {
 		for _, rows := range []int{1, 3, 40} {
 			for _, out := range []int{5, 16, 200} {
 				w := m.Tensor(dt, "out=%d head=3 head_dim=11", out)
-				packed, plain := m.Env.Pack(w, 33), w.Cast(dtype.F32)
+				packed, plain := m.Env.Pack(w, 33, nil), w.Cast(dtype.F32)
 				x := m.Tensor(dtype.F32, "head_dim=11 row=%d head=3", rows)
 				sameBits(t, "dot", x.Dot(packed, "head head_dim"), x.Dot(plain, "head head_dim"))
 				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], x.Dot(plain, "head head_dim"))
@@ -128,16 +129,16 @@ func TestPackedHalf(t *testing.T) {
 		for _, out := range []int{5, 300, 2100} { // many rows, which share a block made f32
 			w := m.Tensor(dt, "out=%d in=300", out)
 			x := m.Tensor(dtype.F32, "row=%d in=300", widenRows+1)
-			sameBits(t, "many rows", x.Dot(m.Env.Pack(w, 300), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+			sameBits(t, "many rows", x.Dot(m.Env.Pack(w, 300, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
 		}
 		w := m.Tensor(dt, "expert=2 out=32 in=600")
 		x := m.Tensor(dtype.F32, "row=%d expert=2 in=600", widenRows)
-		sameBits(t, "many rows of experts", x.Dot(m.Env.Pack(w, 600), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		sameBits(t, "many rows of experts", x.Dot(m.Env.Pack(w, 600, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
 		w = m.Tensor(dt, "expert=3 out=32 in=20")
 		x = m.Tensor(dtype.F32, "row=3 expert=3 in=20")
-		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
 		w = m.Tensor(dt, "expert=3 out=7 in=20")
-		packed := m.Env.Pack(w, 20)
+		packed := m.Env.Pack(w, 20, nil)
 		sameBits(t, "experts across panels", x.Dot(packed, "in"), x.Dot(w.Cast(dtype.F32), "in"))
 		err := failed(func() { m.Tensor(dtype.F32, "expert=3 row=2 out=7").Dot(packed, "out") })
 		if err == nil || !strings.HasSuffix(err.Error(), "; w.dequantize()") {
@@ -361,7 +362,7 @@ func TestQuantizedMisuse(t *testing.T) {
 			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, w, m.Quantized("q4_0", "expert=2 ffn=32 embed=64"))
 		}, `moe: w_down[expert=2, ffn=32, embed=64] has its blocks of q4_0 along "embed", want them along "ffn"; ` +
 			`quantize it along "ffn": w_down.dequantize().quantize("q4_0", "ffn")`},
-		{"assigned from panels", func() { w.Copy().Assign(m.Env.Pack(w, 64)) },
+		{"assigned from panels", func() { w.Copy().Assign(m.Env.Pack(w, 64, nil)) },
 			"assign: the new values, q4_0[out=3, in=64], lie in panels; v.copy()"},
 		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},
 	}
@@ -383,13 +384,35 @@ func TestPackedBesideOthers(t *testing.T) {
 	for _, x := range []*Tensor{m.Quantized("q8_0", "out=1024 in=512"), m.Tensor(dtype.F16, "out=1024 in=512")} {
 		e.Collect()
 		before, bytes := e.Memory(), len(x.bytes())
-		a, b := e.Pack(x, 512), e.Pack(x, 512)
+		a, b := e.Pack(x, 512, nil), e.Pack(x, 512, nil)
 		if now := e.Memory(); now.Buffers != before.Buffers+2 || now.InUse != before.InUse+2*int64(bytes) {
 			t.Errorf("two weights of %d bytes take %d buffers and %d bytes", bytes, now.Buffers-before.Buffers,
 				now.InUse-before.InUse)
 		}
 		if gap := uintptr(b.data) - uintptr(a.data); gap != uintptr(bytes) {
 			t.Errorf("a weight of %d bytes begins %d bytes behind the one before it", bytes, int(gap))
+		}
+	}
+}
+
+// Packing tells its reader of all bytes once, in their order, and of no more than packPiece at a time.
+func TestPackTellsItsReader(t *testing.T) {
+	e := NewEnv(0, 2)
+	axes, err := axis.Parse("out in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 45, packPiece/2/512 + 77} {
+		x := e.Zeros(dtype.F16, axes, n, 512)
+		at := 0
+		e.Pack(x, 512, func(piece []byte) {
+			if &piece[0] != &x.bytes()[at] || len(piece) > packPiece {
+				t.Errorf("%d rows: after %d bytes come %d others", n, at, len(piece))
+			}
+			at += len(piece)
+		})
+		if at != n*512*2 {
+			t.Errorf("%d rows: told of %d bytes, want %d", n, at, n*512*2)
 		}
 	}
 }

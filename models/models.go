@@ -111,10 +111,7 @@ func (w *Weights) Tensor(name string, axes *axis.List, sizes []int) (*core.Tenso
 			x = w.env.Cast(x, dtype.F32).Share()
 		}
 	case half || dt.Quantized():
-		if packed := w.env.Pack(x, t.Dims[0]); packed != x {
-			x = packed
-			w.File.Forget(t)
-		}
+		x = w.env.Pack(x, t.Dims[0], w.File.Forget)
 	}
 	w.name[x] = name
 	return x, nil

@@ -109,16 +109,22 @@ func TestBadSizes(t *testing.T) {
 	}
 }
 
-// TestBatchHints insists that the hints of what b does are code of a family's file.
-func TestBatchHints(t *testing.T) {
-	dir := t.TempDir()
-	it := newTest(Config{Stdout: io.Discard, Dir: dir})
-	defer it.Close()
-	model, err := filepath.Abs(stories)
+// forFamilies is an interpreter in a folder of its own, for families' files, with the path of a Llama as model.
+func forFamilies(t *testing.T) *Interp {
+	t.Helper()
+	it := newTest(Config{Stdout: io.Discard, Dir: t.TempDir()})
+	t.Cleanup(it.Close)
+	path, err := filepath.Abs(stories)
 	if err != nil {
 		t.Fatal(err)
 	}
-	it.Predeclare("model", star.String(model))
+	it.Predeclare("model", star.String(path))
+	return it
+}
+
+// TestBatchHints insists that the hints of what b does are code of a family's file.
+func TestBatchHints(t *testing.T) {
+	it := forFamilies(t)
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 def hint(call):
     path = fmt("{}.star", abs(hash(call)))
@@ -149,13 +155,7 @@ equal(hint("b.last(x.rename(row=\"rows\"))"), "layers keep the rows that embed w
 
 // TestLayerReturnsWhatWasThere insists that a tensor which a layer did not make stays after the next layer.
 func TestLayerReturnsWhatWasThere(t *testing.T) {
-	it := newTest(Config{Stdout: io.Discard, Dir: t.TempDir()})
-	defer it.Close()
-	model, err := filepath.Abs(stories)
-	if err != nil {
-		t.Fatal(err)
-	}
-	it.Predeclare("model", star.String(model))
+	it := forFamilies(t)
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 save_text("f.star", """
 load("@models//llama.star", e = "embed", s = "logits", w = "load_weights")
@@ -173,14 +173,7 @@ equal(load_model(model, family="f.star").logits([1, 2, 3]).dtype, "f32")
 
 // TestFamilyFile gives a model a family's file that is not one of the project's, and files that are none.
 func TestFamilyFile(t *testing.T) {
-	dir := t.TempDir()
-	it := newTest(Config{Stdout: io.Discard, Dir: dir})
-	defer it.Close()
-	model, err := filepath.Abs(stories)
-	if err != nil {
-		t.Fatal(err)
-	}
-	it.Predeclare("model", star.String(model))
+	it := forFamilies(t)
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 save_text("mine.star", """
 load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
@@ -196,6 +189,15 @@ equal(catch(load_model, model, family="half.star").error,
 r = catch(load_model, model, family="none.star").error
 if "none.star" not in r or "no such file" not in r:
     fail(r)
+save_text("twice.star", """
+load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
+embed, layer, logits = e, l, s
+def load_weights(g):
+    made = w(g)
+    g.tensor("output_norm.weight", embed=64)
+    return made
+""")
+equal(catch(load_model, model, family="twice.star").error, model + ": tensor output_norm.weight is taken twice")
 save_text("wrong.star", "def f(:")
 if "wrong.star:1:8" not in catch(load_model, model, family="wrong.star").error:
     fail(catch(load_model, model, family="wrong.star").error)
@@ -207,14 +209,7 @@ if "wrong.star:1:8" not in catch(load_model, model, family="wrong.star").error:
 // TestFamilyThatKeepsTensors gives a model the file of a family that leaves tensors in a list of the program, by a
 // function of Go, and that returns the positions: those that have ended say so, however much is computed afterwards.
 func TestFamilyThatKeepsTensors(t *testing.T) {
-	dir := t.TempDir()
-	it := newTest(Config{Stdout: io.Discard, Dir: dir})
-	defer it.Close()
-	model, err := filepath.Abs(stories)
-	if err != nil {
-		t.Fatal(err)
-	}
-	it.Predeclare("model", star.String(model))
+	it := forFamilies(t)
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 save_text("mine.star", """
 load("@models//llama.star", e = "embed", l = "layer", s = "logits", w = "load_weights")
@@ -246,8 +241,7 @@ equal(load_model(model, family="places.star").logits([1, 5, 9]).max("vocab").tol
 		t.Error(err)
 	}
 
-	it = newTest(Config{Stdout: io.Discard})
-	defer it.Close()
+	it = forFamilies(t)
 	var kept []*core.Tensor
 	norm := it.names["rms_norm"].(star.Callable)
 	it.Predeclare("rms_norm", star.NewBuiltin("rms_norm", func(t *star.Thread, _ *star.Builtin, args star.Tuple,
@@ -258,7 +252,6 @@ equal(load_model(model, family="places.star").logits([1, 5, 9]).max("vocab").tol
 		}
 		return v, err
 	}))
-	it.Predeclare("model", star.String(model))
 	if err := it.RunSource(context.Background(), "t.star", []byte(`load_model(model).logits([1, 5])`)); err != nil {
 		t.Fatal(err)
 	}

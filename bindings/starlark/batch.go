@@ -151,9 +151,7 @@ func batchConv(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
-		return c.Convolve(i, xs[0], w.Tensor)
-	}, x.Tensor)}, nil
+	return Tensor{rows.Convolve(i, x.Tensor, w.Tensor)}, nil
 }
 
 // batchDeltaRule is b.delta_rule(i, q, k, v, decay, beta): the gated delta rule in layer i, which has a state instead

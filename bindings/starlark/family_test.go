@@ -383,6 +383,34 @@ func scoresInSteps(t *testing.T, spec familySpec, threads int, ids []int32, step
 	return flat
 }
 
+// What is saved of a loaded model, in every kind of type, or of its variables, is what was loaded, byte for byte.
+func TestFamilySaved(t *testing.T) {
+	for name, spec := range familySpecs(t) {
+		t.Run(name, func(t *testing.T) {
+			it := newTest(Config{Stdout: io.Discard, Stderr: io.Discard})
+			defer it.Close()
+			if _, err := openFamily(t, it, draftOf(t, spec)); err != nil {
+				t.Fatal(err)
+			}
+			evaluate(t, it, `
+ids = list(range(3, 40))
+def same(m, file):
+    m.save(path + ".again")
+    equal(read_bytes(path + ".again") == read_bytes(file), True)
+    equal(load_model(path + ".again").logits(ids).tolist(), m.logits(ids).tolist())
+
+m = load_model(path)
+same(m, path)
+m.trainable().save(path + ".again")
+equal(read_bytes(path + ".again") == read_bytes(path), True)
+for recipe in ("f16", "q8_0", "q4_k_m"):
+    quantize_model(path, path + "." + recipe, recipe)
+    same(load_model(path + "." + recipe), path + "." + recipe)
+`)
+		})
+	}
+}
+
 // Each way in which a file may not be what its architecture says has its own message.
 func TestFamilyErrors(t *testing.T) {
 	it := New(Config{Stdout: io.Discard})

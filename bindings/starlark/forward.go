@@ -119,6 +119,12 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 			last = append(last, int64(len(ids)-1))
 		}
 	}
+	committed := false
+	defer func() {
+		if !committed {
+			rows.Discard()
+		}
+	}()
 	outer := env.Open()
 	defer outer.Close()
 	b := &batch{m: m, rows: rows, positions: env.FromInts(dtype.I32, positions, rowAxis, len(ids))}
@@ -146,6 +152,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 		}
 	}
 	rows.Commit()
+	committed = true
 	if y != nil {
 		outer.Close(y)
 	}

@@ -44,7 +44,11 @@ func openGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		return nil, err
 	}
 	it := interpOf(t)
-	file, err := gguf.Open(it.ResolvePath(path), it.cfg.Open)
+	name, err := it.named(b.Name(), path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := gguf.Open(name, it.cfg.Open)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}

@@ -135,7 +135,11 @@ func loadImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 		return nil, err
 	}
 	it := interpOf(t)
-	m, err := recipe.ReadImportance(it.ResolvePath(path), it.cfg.Open)
+	name, err := it.named(b.Name(), path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := recipe.ReadImportance(name, it.cfg.Open)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}

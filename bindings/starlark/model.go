@@ -69,7 +69,11 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, err
 	}
-	m, err := it.openModel(path, family, options)
+	name, err := it.named(b.Name(), path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := it.openModel(name, path, family, options)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}
@@ -80,13 +84,14 @@ func loadModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.T
 	return m, nil
 }
 
-func (it *Interp) openModel(path, module string, options []token.Option) (*Model, error) {
-	w, err := models.Open(it.env, it.ResolvePath(path), it.cfg.Open)
+// openModel is the model in a file, which the script calls said.
+func (it *Interp) openModel(name, said, module string, options []token.Option) (*Model, error) {
+	w, err := models.Open(it.env, name, it.cfg.Open)
 	if err != nil {
 		return nil, err
 	}
-	w.Name = path // as the script calls it
-	return it.buildModel(path, w, module, options)
+	w.Name = said
+	return it.buildModel(said, w, module, options)
 }
 
 // buildModel is the model called name with the weights of an open file; module is the family's file, "" for that of the

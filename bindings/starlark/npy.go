@@ -74,14 +74,13 @@ func placeholders(n int) string {
 
 // openData opens a file of numbers for op and returns its size in bytes.
 func (it *Interp) openData(op, path string) (fs.File, int64, error) {
-	if path == "" {
-		return nil, 0, &core.Error{Op: op, Msg: "got no file name",
-			Hint: "it is a text, and relative to the working directory"}
-	}
-	f, err := it.cfg.Open(it.ResolvePath(path))
+	name, err := it.named(op, path)
 	if err != nil {
-		err = it.cannotOpen(it.ResolvePath(path), path, err,
-			"a path is relative to the working directory, not to the script")
+		return nil, 0, err
+	}
+	f, err := it.cfg.Open(name)
+	if err != nil {
+		err = it.cannotOpen(name, path, err, "a path is relative to the working directory, not to the script")
 		return nil, 0, fmt.Errorf("%s: %w", op, err)
 	}
 	info, err := f.Stat()

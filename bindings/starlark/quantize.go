@@ -73,7 +73,11 @@ func quantizeModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 
 // quantize does the job, whose file and importance it opens.
 func (it *Interp) quantize(j *recipe.Job, source, target, imatrix string) (list *star.List, err error) {
-	if j.File, err = gguf.Open(it.ResolvePath(source), it.cfg.Open); err != nil {
+	name, err := it.named("quantize_model", source)
+	if err != nil {
+		return nil, err
+	}
+	if j.File, err = gguf.Open(name, it.cfg.Open); err != nil {
 		return nil, err
 	}
 	defer j.File.Close()

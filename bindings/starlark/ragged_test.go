@@ -61,11 +61,18 @@ func TestRaggedBatchesAreBits(t *testing.T) {
 	for name, spec := range familySpecs(t) {
 		t.Run(name, func(t *testing.T) { testRagged(t, draftOf(t, spec), dtype.F32) })
 	}
-	for _, c := range [][2]string{{"qwen3-256", "q8_0"}, {"qwen3-256", "q4_k"}, {"mixtral-moe", "q4_0"}} {
+	for _, c := range [][2]string{{"qwen3-256", "f16"}, {"qwen3-256", "q8_0"}, {"qwen3-256", "q4_k_m"},
+		{"mixtral-moe", "q4_0"}, {"qwen3moe", "f16"}, {"glm4moe", "q8_0"}, {"deepseek2-mla", "q8_0"},
+		{"qwen35-deltanet", "q8_0"}, {"gemma3-swa", "f16"}} {
 		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
-			d := draftOf(t, familySpecs(t)[c[0]])
-			quantized(t, d, c[1], c[1])
-			testRagged(t, d, dtype.F32)
+			it := New(Config{Stdout: io.Discard, Stderr: io.Discard, Threads: 1})
+			defer it.Close()
+			if _, err := openFamily(t, it, draftOf(t, familySpecs(t)[c[0]])); err != nil {
+				t.Fatal(err)
+			}
+			it.Globals()["recipe"] = star.String(c[1])
+			runIn(t, it, "quantize_model(path, path + recipe, recipe)\nm = load_model(path + recipe)\n")
+			checkRagged(t, it, it.Globals()["m"].(*Model))
 		})
 	}
 	for _, name := range []string{"llama-gqa-untied", "gemma2", "deepseek2-mla", "qwen35-deltanet"} {
@@ -197,9 +204,10 @@ m.forward(a, ids[:300])
 			})
 			before := it.Env().Memory().InUse
 			runIn(t, it, `
-got = catch(m.forward, a, ids[300:])
-if got.error == None or "no scores today" not in got.error or len(a) != 300:
-    fail(got, a)
+for more in (ids[300:], ids[300:450]):
+    got = catch(m.forward, a, more)
+    if got.error == None or "no scores today" not in got.error or len(a) != 300:
+        fail(got, a)
 `)
 			if n := it.Env().Memory().InUse; n != before {
 				t.Errorf("%d bytes in use after an error, %d before", n, before)

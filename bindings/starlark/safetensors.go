@@ -87,7 +87,11 @@ type tensorFile struct {
 
 // openTensors opens a file for op.
 func (it *Interp) openTensors(op, path string) (*tensorFile, error) {
-	f, err := safetensors.Open(it.ResolvePath(path), it.cfg.Open)
+	name, err := it.named(op, path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := safetensors.Open(name, it.cfg.Open)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}

@@ -47,7 +47,11 @@ func openTokenizer(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	if err != nil {
 		return nil, err
 	}
-	tk, err := token.Open(it.ResolvePath(path), it.cfg.Open, options...)
+	name, err := it.named(b.Name(), path)
+	if err != nil {
+		return nil, err
+	}
+	tk, err := token.Open(name, it.cfg.Open, options...)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = it.cannotOpen(failed.Path, path, err, "a path is relative to the working directory, not to the script")
 	}

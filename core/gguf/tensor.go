@@ -28,11 +28,11 @@ type Tensor struct {
 // File.Close. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
 
-// Forget tells the system that the tensor's data will not be read soon, so that the memory it takes can be used for
+// Forget tells the system that part of a tensor's data will not be read soon, so that its memory can be used for
 // something else; reading it brings it back from the file.
-func (f *File) Forget(t Tensor) {
+func (f *File) Forget(part []byte) {
 	for _, m := range f.mappings {
-		m.Forget(t.data)
+		m.Forget(part)
 	}
 }
 

@@ -164,7 +164,7 @@ func randomWeights(env *core.Env, f *quant.Format) *core.Tensor {
 		copy(bytes[at:], part)
 	}
 	w := core.Borrow(bytes, &bytes, f.DType, must("out", "in"), side, side)
-	return env.Pack(w, side)
+	return env.Pack(w, side, nil)
 }
 
 func randomFloats(env *core.Env, rows int) *core.Tensor {

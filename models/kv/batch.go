@@ -64,9 +64,29 @@ func (b Batch) Each(verb func(c *Cache, xs []*core.Tensor) *core.Tensor, xs ...*
 	return y
 }
 
+// rows is how many there are.
+func (b Batch) rows() (n int) {
+	for _, part := range b {
+		n += part.Rows
+	}
+	return n
+}
+
 // Commit makes the rows count.
 func (b Batch) Commit() {
 	for _, part := range b {
 		part.Cache.Commit(part.Rows)
+	}
+}
+
+// Discard gives up what was stored for the rows and has not been made to count.
+func (b Batch) Discard() {
+	for _, part := range b {
+		c := part.Cache
+		c.cut(c.length)
+		for i := range c.layers {
+			c.layers[i].rows.discard()
+			c.layers[i].state.discard()
+		}
 	}
 }

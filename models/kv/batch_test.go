@@ -1,10 +1,12 @@
 package kv
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/core/dtype"
 )
 
 // TestBatchMisuse insists that what does not fit is an error that says so, changes nothing and leaves no memory.
@@ -47,6 +49,10 @@ func TestBatchMisuse(t *testing.T) {
 			"the batch has 3"},
 		{"keys", delta(2, zeros("row head dim", 2, 2, 32), zeros("row head value", 2, 2, 32)), `no axis "key" in q`},
 		{"values", delta(2, zeros("row head key", 2, 2, 32), zeros("row head dim", 2, 2, 32)), `no axis "value" in v`},
+		{"rows of a convolution", func(b Batch) {
+			b[0].Rows = 3
+			b.Convolve(0, zeros("row channel", 2, 4), zeros("channel kernel", 4, 2))
+		}, "conv: x, f32[row=2, channel=4], has 2 rows, the batch has 3"},
 		{"no keys", delta(2, zeros("row head key", 2, 2, 0), zeros("row head value", 2, 2, 32)), ""},
 	} {
 		used := env.Memory().InUse
@@ -68,5 +74,43 @@ func TestBatchMisuse(t *testing.T) {
 		if n := env.Memory().InUse; n != used {
 			t.Errorf("%s: %d bytes are in use, %d were before", c.name, n, used)
 		}
+	}
+}
+
+// TestDiscard insists that a pass which is given up leaves what there was, and no memory.
+func TestDiscard(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	m := &core.Maker{Env: env}
+	k, x := m.Tensor(dtype.F32, "row=70 kv_head=1 head_dim=32"), m.Tensor(dtype.F32, "row=70 channel=4")
+	w, v := m.Tensor(dtype.F32, "channel=4 kernel=3"), m.Tensor(dtype.F32, "row=70 head=1 value=4")
+	q, one := m.Tensor(dtype.F32, "row=70 head=1 key=4"), m.Tensor(dtype.F32, "row=70 head=1").Sigmoid()
+	a, c := New(env, 2), New(env, 2)
+	defer a.Free()
+	defer c.Free()
+	run := func(b Batch) (got []float32) {
+		s := env.Open()
+		defer s.Close()
+		got = b.Attend(0, core.PagedAttention{Q: k.Rename("kv_head", "head"), K: k, V: k}).Float32s()
+		got = append(got, b.Convolve(0, x, w).Float32s()...)
+		return append(got, b.DeltaRule(1, q, q, v, one, one).Float32s()...)
+	}
+	run(Batch{{a, 60}, {c, 10}})
+	Batch{{a, 60}, {c, 10}}.Commit()
+	used := env.Memory().InUse
+	var want []float32
+	for range 2 {
+		got := run(Batch{{c, 50}, {a, 20}})
+		if want == nil {
+			want = got
+		} else if !slices.Equal(got, want) {
+			t.Error("a pass that was given up changed the next")
+		}
+		Batch{{c, 50}, {a, 20}}.Discard()
+		if n := env.Memory().InUse; n != used {
+			t.Errorf("%d bytes in use after a pass that was given up, %d before", n, used)
+		}
+	}
+	if a.Len() != 60 || c.Len() != 10 {
+		t.Errorf("%d and %d positions count, want 60 and 10", a.Len(), c.Len())
 	}
 }

@@ -36,7 +36,7 @@ func run(c *Cache, x float64) *core.Tensor {
 	k := floats(c.env, "row kv_head head_dim", []int{1, 1, 2}, x, 1-x)
 	y := Batch{{c, 1}}.Attend(0, core.PagedAttention{Q: k.Rename("kv_head", "head"), K: k, V: k, Window: 40})
 	w := floats(c.env, "channel kernel", []int{2, 3}, 4, 2, 1, 4, 2, 1)
-	z := c.Convolve(1, y.At("head", 0).Rename("head_dim", "channel"), w)
+	z := Batch{{c, 1}}.Convolve(1, y.At("head", 0).Rename("head_dim", "channel"), w)
 	c.Commit(1)
 	return z
 }

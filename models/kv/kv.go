@@ -129,6 +129,14 @@ func (c *Cache) Truncate(n int) int {
 		c.Free()
 		return 0
 	}
+	c.cut(n)
+	c.restore(n)
+	c.length = n
+	return n
+}
+
+// cut gives up the pages behind the first n positions.
+func (c *Cache) cut(n int) {
 	for i := range c.layers {
 		l := &c.layers[i]
 		for j := pagesFor(n); j < len(l.pages); j++ {
@@ -138,9 +146,6 @@ func (c *Cache) Truncate(n int) int {
 		}
 		l.pages = l.pages[:min(len(l.pages), pagesFor(n))]
 	}
-	c.restore(n)
-	c.length = n
-	return n
 }
 
 // Fork is another cache of the same positions. Pages and states are shared until one of the two changes them.

@@ -19,7 +19,7 @@ func TestConvolve(t *testing.T) {
 	c := New(env, 1)
 	w := floats(env, "channel kernel", []int{1, 3}, 100, 10, 1)
 	run := func(xs ...float64) []float32 {
-		return c.Convolve(0, floats(env, "row channel", []int{len(xs), 1}, xs...), w).Float32s()
+		return Batch{{c, len(xs)}}.Convolve(0, floats(env, "row channel", []int{len(xs), 1}, xs...), w).Float32s()
 	}
 	if got, want := run(9, 9), []float32{9, 99}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -57,6 +57,12 @@ func (m *memory) commit() {
 	}
 }
 
+// discard forgets what will be known.
+func (m *memory) discard() {
+	m.next.release()
+	m.next = nil
+}
+
 // mostPoints is how many points a cache remembers.
 const mostPoints = 8
 
@@ -112,9 +118,9 @@ func (c *Cache) restore(n int) {
 	p := c.points[len(c.points)-1]
 	for i := range c.layers {
 		for k, m := range []*memory{&c.layers[i].rows, &c.layers[i].state} {
-			m.next.release()
+			m.discard()
 			m.now.release()
-			m.next, m.now = nil, p.states[2*i+k].hold()
+			m.now = p.states[2*i+k].hold()
 		}
 	}
 }
@@ -141,48 +147,85 @@ func (c *Cache) held() (all []*held) {
 var rowsAxes, kernelAxes = must(axis.Parse("row channel")), must(axis.Parse("channel kernel"))
 
 // Convolve is a causal convolution of every channel with its own weights, the last of which is that of the row itself:
-// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first are 0. The layer
-// remembers the rows that later ones will need.
+// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first of a sequence are 0. Layer
+// i of each cache remembers the rows that later ones will need.
 //
 // x[row, channel], w[channel, kernel] → y[row, channel]. Misuse panics with a *core.Error.
-func (c *Cache) Convolve(i int, x, w *core.Tensor) *core.Tensor {
-	l := c.layer("conv", i)
+func (b Batch) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	needs("conv", "x", x, rowsAxes)
 	needs("conv", "w", w, kernelAxes)
-	if a, b := x.Size("channel"), w.Size("channel"); a != b {
-		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", a, x.Shape(),
-			b, w.Shape())})
+	if m, n := x.Size("channel"), w.Size("channel"); m != n {
+		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", m, x.Shape(),
+			n, w.Shape())})
 	}
-	n, kernel := x.Size("row"), w.Size("kernel")
+	kernel, channels := w.Size("kernel"), x.Size("channel")
 	if kernel < 1 {
 		panic(&core.Error{Op: "conv", Msg: "the kernel in " + w.Shape() + " has no places"})
 	}
-	before := l.rows.known()
-	if before == nil {
-		before = c.env.Zeros(x.DType(), rowsAxes, kernel-1, x.Size("channel"))
-		defer before.Free()
+	if n := b.rows(); x.Size("row") != n {
+		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("x, %s, has %d rows, the batch has %d", x.Shape(), x.Size("row"), n),
+			Hint: "layers keep the rows that embed was given"})
 	}
-	all := core.ConcatAll("row", before, x)
-	defer all.Free()
-	var y *core.Tensor
+	// All sequences lie behind one another, each after the rows before it; of the sums, those that begin in the rows
+	// before belong to no row, except for the first.
+	var parts, own []*core.Tensor
+	var zeros *core.Tensor
+	from := 0
+	for _, part := range b {
+		before := part.Cache.layer("conv", i).rows.known()
+		if before == nil {
+			if zeros == nil {
+				zeros = part.Cache.env.Zeros(x.DType(), rowsAxes, kernel-1, channels)
+				own = append(own, zeros)
+			}
+			before = zeros
+		}
+		rows := x.Slice("row", from, from+part.Rows, 1)
+		parts, own, from = append(parts, before, rows), append(own, rows), from+part.Rows
+	}
+	all := core.ConcatAll("row", parts...)
+	free(own...)
+	sums := slide(all, w, kernel)
+	from, own = 0, nil
+	for _, part := range b {
+		last := all.Slice("row", from+part.Rows, from+part.Rows+kernel-1, 1)
+		part.Cache.layers[i].rows.keep(last.Copy())
+		free(last)
+		own = append(own, sums.Slice("row", from, from+part.Rows, 1))
+		from += kernel - 1 + part.Rows
+	}
+	free(all)
+	if len(b) == 1 {
+		free(sums)
+		return own[0]
+	}
+	y := core.ConcatAll("row", own...)
+	free(append(own, sums)...)
+	return y
+}
+
+// slide is the sums of a convolution over all rows of x: as many as there are places for the kernel.
+func slide(x, w *core.Tensor, kernel int) (y *core.Tensor) {
+	n := x.Size("row") - kernel + 1
 	for j := range kernel {
-		rows, weight := all.Slice("row", j, j+n, 1), w.At("kernel", j)
+		rows, weight := x.Slice("row", j, j+n, 1), w.At("kernel", j)
 		term := rows.Mul(weight)
-		rows.Free()
-		weight.Free()
+		free(rows, weight)
 		if y == nil {
 			y = term
 			continue
 		}
 		sum := y.Add(term)
-		y.Free()
-		term.Free()
+		free(y, term)
 		y = sum
 	}
-	last := all.Slice("row", n, n+kernel-1, 1)
-	l.rows.keep(last.Copy())
-	last.Free()
 	return y
+}
+
+func free(xs ...*core.Tensor) {
+	for _, x := range xs {
+		x.Free()
+	}
 }
 
 // needs insists that an operand has the axes.

@@ -16,7 +16,7 @@ func use(t *testing.T, tk *Tokenizer, text string) {
 			if !tk.has(id) {
 				t.Errorf("mode %d: got id %d of %d tokens", mode, id, tk.Len())
 			}
-			if mode == Plain && tk.IsControl(id) && id != tk.UNK() {
+			if mode == Plain && tk.isControl(id) && id != tk.UNK() {
 				t.Errorf("plain text became the control token %d, %q", id, tk.Piece(id))
 			}
 		}

@@ -66,7 +66,7 @@ func TestTokenizerJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, want, got, texts())
-			if got.BOS() != 1 || got.EOS() != 0 || !got.IsControl(1) {
+			if got.BOS() != 1 || got.EOS() != 0 || !got.isControl(1) {
 				t.Errorf("got BOS %d and EOS %d, want 1 and 0", got.BOS(), got.EOS())
 			}
 			if diff := cmp.Diff(mergesOf(want), mergesOf(got)); diff != "" {
@@ -104,7 +104,7 @@ func ranksOf(tk *Tokenizer) []byte {
 	var b bytes.Buffer
 	rank := 0
 	for id := range int32(tk.Len()) {
-		if !tk.IsControl(id) {
+		if !tk.isControl(id) {
 			text := appendUnspelled(nil, tk.bytes(id))
 			fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(text), rank)
 			rank++

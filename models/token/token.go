@@ -148,17 +148,11 @@ func (t *Tokenizer) UNK() int32 { return t.unk }
 // EOT ends a turn of a conversation.
 func (t *Tokenizer) EOT() int32 { return t.eot }
 
-// EOM ends a message to which a tool will answer.
-func (t *Tokenizer) EOM() int32 { return t.eom }
-
 // SEP separates two texts and ends the last.
 func (t *Tokenizer) SEP() int32 { return t.sep }
 
 // PAD fills up a batch.
 func (t *Tokenizer) PAD() int32 { return t.pad }
-
-// IsControl says whether id steers the model and stands for no text, as BOS and EOS do.
-func (t *Tokenizer) IsControl(id int32) bool { return t.flag(id)&control != 0 }
 
 // IsEOG says whether id ends generation: EOS, EOT, EOM, and tokens known by their text to be an end.
 func (t *Tokenizer) IsEOG(id int32) bool { return t.flag(id)&endsGen != 0 }

@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles := []int32{tk.BOS(), tk.EOS(), tk.UNK(), tk.EOT(), tk.EOM(), tk.PAD()}
+	roles := []int32{tk.BOS(), tk.EOS(), tk.UNK(), tk.EOT(), tk.eom, tk.PAD()}
 	if want := []int32{1, 2, 0, -1, -1, -1}; !slices.Equal(roles, want) {
 		t.Errorf("roles: got %v, want %v", roles, want)
 	}
@@ -105,7 +105,7 @@ func TestRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []int32{tk.BOS(), tk.EOS(), tk.UNK(), tk.EOT(), tk.EOM(), tk.PAD()}
+	got := []int32{tk.BOS(), tk.EOS(), tk.UNK(), tk.EOT(), tk.eom, tk.PAD()}
 	if want := []int32{1, 7, 0, 6, 8, -1}; !slices.Equal(got, want) {
 		t.Errorf("roles: got %v, want %v", got, want)
 	}
@@ -114,7 +114,7 @@ func TestRoles(t *testing.T) {
 		if tk.IsEOG(id) {
 			ends = append(ends, id)
 		}
-		if tk.IsControl(id) {
+		if tk.isControl(id) {
 			controls = append(controls, id)
 		}
 	}
@@ -124,7 +124,7 @@ func TestRoles(t *testing.T) {
 	if want := []int32{1, 2, 4, 5, 6, 8, 10}; !slices.Equal(controls, want) {
 		t.Errorf("control tokens: got %v, want %v", controls, want)
 	}
-	if tk.IsEOG(-1) || tk.IsEOG(99) || tk.IsControl(-1) || tk.IsControl(99) {
+	if tk.IsEOG(-1) || tk.IsEOG(99) || tk.isControl(-1) || tk.isControl(99) {
 		t.Error("an id outside the vocabulary is a control token or ends generation")
 	}
 }
@@ -143,7 +143,7 @@ func TestEndOfMessageGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tk.IsEOG(4) != c.ends || tk.IsControl(4) != c.ends || !tk.IsEOG(5) || tk.IsControl(7) {
+		if tk.IsEOG(4) != c.ends || tk.isControl(4) != c.ends || !tk.IsEOG(5) || tk.isControl(7) {
 			t.Errorf("%v: ends generation %v, want %v", c.texts, tk.IsEOG(4), c.ends)
 		}
 	}
@@ -175,7 +175,7 @@ func TestTextNeverBecomesControl(t *testing.T) {
 	}
 	for _, text := range []string{"</s>", "<s>", "a</s>", "</s></s>", "<unk>"} {
 		for _, id := range tk.Encode(text, Plain) {
-			if tk.IsControl(id) {
+			if tk.isControl(id) {
 				t.Errorf("%q: got control token %d", text, id)
 			}
 		}
@@ -285,3 +285,6 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// isControl says whether id steers the model and stands for no text, as BOS and EOS do.
+func (t *Tokenizer) isControl(id int32) bool { return t.flag(id)&control != 0 }
