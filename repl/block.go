@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	prompt     = ">>> "
-	promptMore = "... "
+	promptFirst = ">>> "
+	promptMore  = "... "
 )
 
 // A blockReader puts lines together to blocks: one simple statement, or one compound statement up to the
-// blank line or the statement that follows it.
+// blank line, unless that was pasted, or the statement that follows it.
 type blockReader struct {
 	editor Editor
 	ahead  string // a line that was read with the block before but belongs to the next one
@@ -41,8 +41,9 @@ func (b *blockReader) next() (string, error) {
 				return nil, err
 			}
 			lines = append(lines, line)
-			// The parser would take a comment in an indented block for the blank line that ends it.
-			if len(lines) > 1 && isComment(line) {
+			// The parser would take a comment in an indented block for the blank line that ends it. In what is
+			// pasted a blank line ends nothing: what is behind it may still be of the block.
+			if len(lines) > 1 && (isComment(line) || strings.TrimSpace(line) == "" && b.pasting()) {
 				continue
 			}
 			parsed = append(parsed, len(lines)-1)
@@ -72,7 +73,13 @@ func (b *blockReader) line(more bool) (string, error) {
 	if more {
 		return b.editor.ReadLine(context.Background(), promptMore)
 	}
-	return b.editor.ReadLine(context.Background(), prompt)
+	return b.editor.ReadLine(context.Background(), promptFirst)
+}
+
+// pasting reports whether the last line was pasted, with more to come.
+func (b *blockReader) pasting() bool {
+	p, ok := b.editor.(Paster)
+	return ok && p.Pasting()
 }
 
 // isComment reports whether the line has only a comment and cannot end a string begun before it.

@@ -2,12 +2,15 @@ package repl
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chzyer/readline"
 )
@@ -25,20 +28,31 @@ type Editor interface {
 	Remember(line string)
 }
 
+// A Paster is an Editor that knows whether the line it returned was pasted, with more to come.
+type Paster interface{ Pasting() bool }
+
 // A Terminal edits lines on a terminal.
 type Terminal struct {
-	rl   *readline.Instance
-	keys *keyboard
-	mu   sync.Mutex // held while a line is read
+	rl    *readline.Instance
+	keys  *keyboard
+	begin func()
+	mu    sync.Mutex // held while a line is read
+	names func(word string) []string
+	asks  atomic.Bool // a line is read for a block, in which names are completed
+	close func() error
 }
 
-// NewTerminal returns an editor on standard input and output. Close gives the terminal back.
-func NewTerminal() (*Terminal, error) {
+// NewTerminal returns an editor on standard input and output. Close gives the terminal back. The editor writes over
+// the line that the cursor is in: begin is called before each line that is read, to end one that a script left
+// unfinished. The tab key completes names at the prompts of a REPL: names returns what could stand for the last part
+// of a word such as x.soft.
+func NewTerminal(begin func(), names func(word string) []string) (*Terminal, error) {
 	keys := &keyboard{from: readline.Stdin, typed: make(chan typed, 1), press: make(chan byte),
 		closed: make(chan struct{})}
+	t := &Terminal{keys: keys, begin: begin, names: names}
 	rl, err := readline.NewEx(&readline.Config{
 		Stdin:                  io.NopCloser(keys),
-		AutoComplete:           indenter{},
+		AutoComplete:           completer{t},
 		DisableAutoSaveHistory: true,
 		HistoryLimit:           10_000,
 		HistorySearchFold:      true,
@@ -46,7 +60,12 @@ func NewTerminal() (*Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Terminal{rl: rl, keys: keys}, nil
+	t.rl = rl
+	t.close = sync.OnceValue(func() error {
+		close(keys.closed) // for what is being read, for which the library would wait
+		return rl.Close()
+	})
+	return t, nil
 }
 
 // ReadLine implements Editor.
@@ -59,8 +78,12 @@ func (t *Terminal) ReadLine(ctx context.Context, prompt string) (string, error) 
 	read := make(chan struct{})
 	defer close(read)
 	defer context.AfterFunc(ctx, func() { t.keys.interrupt(read) })()
+	t.begin()
+	t.asks.Store(prompt == promptFirst || prompt == promptMore)
 	t.rl.SetPrompt(prompt)
+	t.bracket(true)
 	line, err := t.rl.Readline()
+	t.bracket(false)
 	if errors.Is(err, readline.ErrInterrupt) {
 		err = ErrInterrupt
 	}
@@ -70,14 +93,28 @@ func (t *Terminal) ReadLine(ctx context.Context, prompt string) (string, error) 
 // Remember implements Editor.
 func (t *Terminal) Remember(line string) { _ = t.rl.SaveHistory(line) }
 
-// Close gives the terminal back.
-func (t *Terminal) Close() error {
-	close(t.keys.closed) // for what is being read, for which the library would wait
-	return t.rl.Close()
+// Pasting implements Paster.
+func (t *Terminal) Pasting() bool { return t.keys.pasting.Load() }
+
+// bracket lets the terminal mark what is pasted, or no longer. Old consoles of Windows would show the request.
+func (t *Terminal) bracket(on bool) {
+	switch {
+	case runtime.GOOS == "windows":
+	case on:
+		_, _ = io.WriteString(readline.Stdout, "\x1b[?2004h")
+	default:
+		_, _ = io.WriteString(readline.Stdout, "\x1b[?2004l")
+	}
 }
 
-// keyboard is what is typed, and a Ctrl-C that nobody has to type. Keys are read only when they are asked for.
+// Close gives the terminal back. Further calls do nothing.
+func (t *Terminal) Close() error { return t.close() }
+
+// keyboard is what is typed, and a Ctrl-C that nobody has to type. Keys are read only when they are asked for, and
+// handed on one by one, so that pasting is true of what has been taken and not of what will be.
 type keyboard struct {
+	pasting atomic.Bool // what comes was pasted, says the terminal
+
 	from    io.Reader
 	waiting bool // for typed
 	typed   chan typed
@@ -102,44 +139,54 @@ func (k *keyboard) interrupt(read <-chan struct{}) {
 	}
 }
 
+// What a terminal sends before and behind what is pasted.
+var pasteStart, pasteEnd = []byte("\x1b[200~"), []byte("\x1b[201~")
+
 // Read implements io.Reader.
 func (k *keyboard) Read(p []byte) (int, error) {
-	if len(k.rest.keys) == 0 && k.rest.err == nil {
-		if !k.waiting {
-			k.waiting = true
-			go func() {
-				keys := make([]byte, 4096)
-				n, err := k.from.Read(keys)
-				k.typed <- typed{keys[:n], err}
-			}()
-		}
-		select {
-		case k.rest = <-k.typed:
-			k.waiting = false
-		case p[0] = <-k.press:
+	for {
+		keys := k.rest.keys
+		switch {
+		case bytes.HasPrefix(keys, pasteStart), bytes.HasPrefix(keys, pasteEnd):
+			k.pasting.Store(keys[len("\x1b[20")] == '0')
+			k.rest.keys = keys[len(pasteStart):]
+		case k.rest.err == nil && (bytes.HasPrefix(pasteStart, keys) || bytes.HasPrefix(pasteEnd, keys)):
+			// nothing, or what may be the beginning of a mark; alone, an Esc does nothing either
+			if b, err := k.wait(); b != 0 || err != nil {
+				p[0] = b
+				return min(int(b), 1), err
+			}
+		case len(keys) > 0:
+			p[0], k.rest.keys = keys[0], keys[1:]
 			return 1, nil
-		case <-k.closed:
-			return 0, io.EOF
+		default:
+			err := k.rest.err
+			k.rest.err = nil
+			return 0, err
 		}
 	}
-	n := copy(p, k.rest.keys)
-	if k.rest.keys = k.rest.keys[n:]; len(k.rest.keys) > 0 {
-		return n, nil
-	}
-	err := k.rest.err
-	k.rest.err = nil
-	return n, err
 }
 
-// indenter lets the tab key, and a tab in pasted text, indent a line.
-type indenter struct{}
-
-// Do implements readline.AutoCompleter.
-func (indenter) Do(line []rune, pos int) (completions [][]rune, length int) {
-	if strings.TrimSpace(string(line[:pos])) != "" {
-		return nil, 0
+// wait waits for more keys, which go to rest. If a Ctrl-C comes first, that is the key it returns.
+func (k *keyboard) wait() (key byte, err error) {
+	if !k.waiting {
+		k.waiting = true
+		go func() {
+			keys := make([]byte, 4096)
+			n, err := k.from.Read(keys)
+			k.typed <- typed{keys[:n], err}
+		}()
 	}
-	return [][]rune{[]rune("    ")}, 0
+	select {
+	case t := <-k.typed:
+		k.waiting = false
+		k.rest.keys, k.rest.err = append(k.rest.keys, t.keys...), t.err
+		return 0, nil
+	case key := <-k.press:
+		return key, nil
+	case <-k.closed:
+		return 0, io.EOF
+	}
 }
 
 // Lines reads from something that is not a terminal: no editing, nothing recalled.

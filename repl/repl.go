@@ -1,8 +1,9 @@
 // Package repl is the interactive prompt: it reads blocks, runs them, shows what they yield, and survives
 // their errors and interrupts.
 //
-// Here: when a block is complete, the history and its file, the line editor, the echo of values, the colour
-// of errors. Not here: what a script means (bindings/starlark), flags and exit codes (cmd/fucina-repl).
+// Here: when a block is complete, the history and its file, the line editor and its tab key, the echo of values, the
+// colour of errors. Not here: what a script means and which names it has (bindings/starlark), flags and exit codes
+// (cmd/fucina-repl).
 package repl
 
 import (

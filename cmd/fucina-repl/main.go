@@ -43,12 +43,23 @@ type program struct {
 	stderr     io.Writer
 	colored    bool
 	printed    atomic.Bool // the script printed something
+	unfinished atomic.Bool // and it does not end in a newline
 }
 
 // Write writes what a script prints.
 func (p *program) Write(b []byte) (int, error) {
 	p.printed.Store(true)
+	if len(b) > 0 {
+		p.unfinished.Store(b[len(b)-1] != '\n')
+	}
 	return os.Stdout.Write(b)
+}
+
+// endLine ends the line that a script left unfinished, if any.
+func (p *program) endLine() {
+	if p.unfinished.Swap(false) {
+		_, _ = os.Stdout.WriteString("\n")
+	}
 }
 
 func start() int {
@@ -114,7 +125,7 @@ func (p *program) edit() error {
 		return nil
 	}
 	var err error
-	if p.terminal, err = repl.NewTerminal(); err != nil {
+	if p.terminal, err = repl.NewTerminal(p.endLine, p.interp.Complete); err != nil {
 		return err
 	}
 	p.editor = p.terminal

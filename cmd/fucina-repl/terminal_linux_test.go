@@ -92,7 +92,7 @@ func (s *screen) press(t *testing.T, keys string) {
 
 const ctrlC, ctrlD, up, left = "\x03", "\x04", "\x1b[A", "\x1b[D"
 
-// TestTerminal types at a real terminal: editing, recall, a pasted block, Ctrl-C while reading and while
+// TestTerminal types at a real terminal: editing, recall, a pasted block, the tab key, Ctrl-C while reading and while
 // running, Ctrl-D. The blocks are in the history file afterwards.
 func TestTerminal(t *testing.T) {
 	master, slave := openTerminal(t)
@@ -121,6 +121,21 @@ func TestTerminal(t *testing.T) {
 		{"n = input('name? ')\r", "name? ", ""},
 		{"An" + left + "n\r", "", ">>> "},
 		{"n + n\r", "\"AnnAnn\"\r\n", ">>> "},
+		// A line that a script left unfinished stays, before a prompt and before a question.
+		{"write('left')\r", "left\r\n", ">>> "},
+		{"write('your'); n = input('name? ')\r", "your\r\n", "name? "},
+		{"x.\tBob\r", "", ">>> "},
+		{"n\r", "\"x.Bob\"\r\n", ">>> "}, // in answers to a script the tab key completes nothing
+		// In what is pasted, as the terminal says, a blank line ends no block.
+		{"\x1b[200~def g():\n\ty = 40\n\n\treturn y + 1000\n\ng()\n\x1b[201~", "1040\r\n", ">>> "},
+		{"\x1b[200~for i in range(3):\n    print(i * 111)\n\n\x1b[20", "... ", ""},
+		{"1~\r", "0\r\n111\r\n222\r\n", ">>> "}, // typed, it does
+		// The tab key completes names, and lists them where there are several.
+		{"y = ones(aa=2).sum(); print('made')\r", "made\r\n", ">>> "},
+		{"y.ite\t()\r", "2.0\r\n", ">>> "},
+		{"y.so\t", "softcap   softmax   softplus  sort\r\n", ">>> y.so"},
+		{"ftm\t(\r", "... ", ""},
+		{ctrlC, "^C\r\n", ">>> "},
 	} {
 		s.press(t, step.keys)
 		s.expect(t, step.answer)
@@ -138,7 +153,9 @@ func TestTerminal(t *testing.T) {
 	want := []string{
 		"600 + 72", "600 + 72 + 1", "def f(x):\n    # twice\n    return 2 * x", "f(4000)",
 		"x = 7; print('set')", "while True: print('busy', end = '')", "x * 111",
-		"n = input('name? ')", "n + n",
+		"n = input('name? ')", "n + n", "write('left')", "write('your'); n = input('name? ')", "n",
+		"def g():\n    y = 40\n\n    return y + 1000", "g()", "for i in range(3):\n    print(i * 111)",
+		"y = ones(aa=2).sum(); print('made')", "y.item()",
 	}
 	if diff := cmp.Diff(want, h.Blocks()); diff != "" {
 		t.Errorf("history (-want +got)\n%s", diff)
