@@ -3,6 +3,7 @@ package core
 import (
 	"math"
 
+	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
 )
 
@@ -29,6 +30,17 @@ func (*Erf) F32(y, x []float32) { num.Erf(y, x) }
 
 // F64 is the f64 kernel.
 func (*Erf) F64(y, x []float64) { num.Erf(y, x) }
+
+// Weight is what an element costs beside that of a usual operation: f64 is computed in Go.
+func (a *Erf) Weight() int { return weightOfErf(a.X) }
+
+// weightOfErf is the weight of operations that compute Erf of each element of x.
+func weightOfErf(x *Tensor) int {
+	if x.dtype == dtype.F64 {
+		return 4
+	}
+	return 1
+}
 
 // Saves x.
 func (*Erf) Saves(uint64) (in, out uint64) { return 1, 0 }

@@ -54,6 +54,9 @@ func geluGated[T float32 | float64](op Op, y []T, xs *[maxOperands][]T) {
 	num.Mul(y, y, xs[1][:len(y)])
 }
 
+// Weight is what an element costs beside that of a usual operation: f64 is computed in Go.
+func (a *GeGLU) Weight() int { return weightOfErf(a.Gate) }
+
 // Saves both operands.
 func (*GeGLU) Saves(uint64) (in, out uint64) { return 3, 0 }
 

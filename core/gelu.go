@@ -44,6 +44,9 @@ func geluOf[T float32 | float64](y, x []T, a *GELU) {
 	}
 }
 
+// Weight is what an element costs beside that of a usual operation: f64 is computed in Go.
+func (a *GELU) Weight() int { return weightOfErf(a.X) }
+
 // Saves x.
 func (*GELU) Saves(uint64) (in, out uint64) { return 1, 0 }
 

@@ -92,8 +92,12 @@ func pointwise[C number, R number | bool](
 	}
 	grain := pointGrain
 	if n > grain/heaviest {
+		weight := 1
 		if heavy, ok := c.c.op.(Heavy); ok {
-			grain = max(1, grain/heavy.Weight())
+			weight = heavy.Weight()
+		}
+		if weight > 1 {
+			grain = max(1, grain/weight)
 		} else {
 			grain = min(max(grain, n/32), 4*grain) // handing out a chunk costs what some thousand elements do
 		}

@@ -12,6 +12,8 @@ const hasSIMD = true
 // scalePeaksF32 multiplies the first n elements, a multiple of 16, of rows of x by a, and makes
 // peak[r] the largest of them and of what it was; with a NaN among them it is one of the others or a
 // NaN.
+//
+//go:noinline
 func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32) {
 	if cpu.Current() == cpu.AVX512 {
 		scalePeaksF32AVX512(rows, x, ldx, n, a, peak)
@@ -28,6 +30,8 @@ func scalePeaksF32AVX2(rows int, x *float32, ldx, n int, a float32, peak *float3
 
 // widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
 // bytes behind them is fetched meanwhile.
+//
+//go:noinline
 func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
 	if cpu.Current() == cpu.AVX512 {
 		widenQ8F32AVX512(y, x, blocks, ahead)

@@ -11,11 +11,21 @@ const hasSIMD = true
 // peak[r] the largest of them and of what it was; with a NaN among them it is one of the others or a
 // NaN.
 //
+//go:noinline
+func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32) {
+	scalePeaksF32NEON(rows, x, ldx, n, a, peak)
+}
+
 //go:noescape
-func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32)
+func scalePeaksF32NEON(rows int, x *float32, ldx, n int, a float32, peak *float32)
 
 // widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
 // bytes behind them is fetched meanwhile.
 //
+//go:noinline
+func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
+	widenQ8F32NEON(y, x, blocks, ahead)
+}
+
 //go:noescape
-func widenQ8F32(y *float32, x *byte, blocks, ahead int)
+func widenQ8F32NEON(y *float32, x *byte, blocks, ahead int)

@@ -8,8 +8,8 @@
 // peak[r] the largest of them and of what it was; with a NaN among them it is one of the others or a
 // NaN.
 //
-// func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32)
-TEXT ·scalePeaksF32(SB), NOSPLIT, $0-48
+// func scalePeaksF32NEON(rows int, x *float32, ldx, n int, a float32, peak *float32)
+TEXT ·scalePeaksF32NEON(SB), NOSPLIT, $0-48
 	MOVD rows+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD ldx+16(FP), R2
@@ -54,8 +54,8 @@ loop:
 // widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
 // bytes behind them is fetched meanwhile.
 //
-// func widenQ8F32(y *float32, x *byte, blocks, ahead int)
-TEXT ·widenQ8F32(SB), NOSPLIT, $0-32
+// func widenQ8F32NEON(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD blocks+16(FP), R2

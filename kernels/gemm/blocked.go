@@ -277,7 +277,7 @@ func packBlocksIn[T num.Float](buffer []T, most int, c, a, b []T, m, n, k, lda, 
 }
 
 // packedAtOnce is how many rows one call of assembly packs at most, for the reason that unpreempted has.
-const packedAtOnce = 2048
+const packedAtOnce = 1024
 
 // packRows copies the k×n matrix b into panels, which begin at multiples of
 // next. The last one is padded with zeros.

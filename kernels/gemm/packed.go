@@ -39,6 +39,10 @@ const on = 1<<32 - 1
 // begin from apart. The other elements of the Width in a row become 0, or stay if
 // merge is set; then those that are set must have been 0.
 func PackPart[T num.Float](dst, src []T, n, rows, to, from, at int, merge bool) {
+	for ; rows > packedAtOnce; rows -= packedAtOnce {
+		PackPart(dst, src, n, packedAtOnce, to, from, at, merge)
+		dst, src = dst[packedAtOnce*to:], src[min(len(src), packedAtOnce*from):]
+	}
 	if n == 0 && merge || rows == 0 {
 		return
 	}

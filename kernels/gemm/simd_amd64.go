@@ -256,6 +256,8 @@ func tile4x4F32AVX512(k int, a *float32, lda int, b *float32, bstep, bnext int, 
 
 // addRowsF32 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
+//
+//go:noinline
 func addRowsF32(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		addRowsF32AVX512(c, b0, b1, b2, b3, a0, a1, a2, a3, n)
@@ -271,6 +273,8 @@ func addRowsF32AVX512(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
 func addRowsF32AVX2(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
 
 // packRows1F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
+//
+//go:noinline
 func packRows1F32(k int, panel *float32, next int, b *float32, ld int) {
 	if cpu.Current() == cpu.AVX512 {
 		packRows1F32AVX512(k, panel, next, b, ld)
@@ -286,6 +290,8 @@ func packRows1F32AVX512(k int, panel *float32, next int, b *float32, ld int)
 func packRows1F32AVX2(k int, panel *float32, next int, b *float32, ld int)
 
 // packRows4F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
+//
+//go:noinline
 func packRows4F32(k int, panel *float32, next int, b *float32, ld int) {
 	if cpu.Current() == cpu.AVX512 {
 		packRows4F32AVX512(k, panel, next, b, ld)
@@ -428,6 +434,8 @@ func tile3x4F64AVX512(k int, a *float64, lda int, b *float64, bstep, bnext int, 
 
 // addRowsF64 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
+//
+//go:noinline
 func addRowsF64(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		addRowsF64AVX512(c, b0, b1, b2, b3, a0, a1, a2, a3, n)
@@ -443,6 +451,8 @@ func addRowsF64AVX512(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
 func addRowsF64AVX2(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
 
 // packRows1F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
+//
+//go:noinline
 func packRows1F64(k int, panel *float64, next int, b *float64, ld int) {
 	if cpu.Current() == cpu.AVX512 {
 		packRows1F64AVX512(k, panel, next, b, ld)
@@ -458,6 +468,8 @@ func packRows1F64AVX512(k int, panel *float64, next int, b *float64, ld int)
 func packRows1F64AVX2(k int, panel *float64, next int, b *float64, ld int)
 
 // packRows4F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
+//
+//go:noinline
 func packRows4F64(k int, panel *float64, next int, b *float64, ld int) {
 	if cpu.Current() == cpu.AVX512 {
 		packRows4F64AVX512(k, panel, next, b, ld)
@@ -964,6 +976,8 @@ func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, 
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
+//
+//go:noinline
 func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
 	if cpu.Current() == cpu.AVX512 {
 		dot16x1F32AVX512(k, x, ldx, w, ldw, c, add)
@@ -980,6 +994,8 @@ func dot16x1F32AVX2(k int, x *float32, ldx int, w *float32, ldw int, c *float32,
 
 // dot16x2F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
+//
+//go:noinline
 func dot16x2F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
 	if cpu.Current() == cpu.AVX512 {
 		dot16x2F32AVX512(k, x, ldx, w, ldw, c, add)
@@ -996,6 +1012,8 @@ func dot16x2F32AVX2(k int, x *float32, ldx int, w *float32, ldw int, c *float32,
 
 // dot16x3F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
+//
+//go:noinline
 func dot16x3F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
 	if cpu.Current() == cpu.AVX512 {
 		dot16x3F32AVX512(k, x, ldx, w, ldw, c, add)
@@ -1012,6 +1030,8 @@ func dot16x3F32AVX2(k int, x *float32, ldx int, w *float32, ldw int, c *float32,
 
 // dot16x4F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
+//
+//go:noinline
 func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
 	if cpu.Current() == cpu.AVX512 {
 		dot16x4F32AVX512(k, x, ldx, w, ldw, c, add)
@@ -1027,6 +1047,8 @@ func dot16x4F32AVX512(k int, x *float32, ldx int, w *float32, ldw int, c *float3
 func dot16x4F32AVX2(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
 
 // pack16F32 sets panel[16p+j] to element p of row j of w for 16 rows and k elements, a multiple of 16.
+//
+//go:noinline
 func pack16F32(k int, panel, w *float32, ldw int) {
 	if cpu.Current() == cpu.AVX512 {
 		pack16F32AVX512(k, panel, w, ldw)
@@ -1044,6 +1066,8 @@ func pack16F32AVX2(k int, panel, w *float32, ldw int)
 // packPartF32 sets dst[r·to+j] to src[r·from+j-at] for all rows r and the j < 16 for which all bits of
 // head[j] and tail[j] are set. The others become 0; if merge is set they stay, and those that are set
 // must have been 0.
+//
+//go:noinline
 func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool) {
 	packPartF32AVX2(rows, dst, to, src, from, at, head, tail, merge)
 }
@@ -1052,6 +1076,8 @@ func packPartF32(rows int, dst *float32, to int, src *float32, from, at int, hea
 func packPartF32AVX2(rows int, dst *float32, to int, src *float32, from, at int, head, tail *uint32, merge bool)
 
 // peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
+//
+//go:noinline
 func peakF32(turns int) {
 	if cpu.Current() == cpu.AVX512 {
 		peakF32AVX512(turns)

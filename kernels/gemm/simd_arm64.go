@@ -59,18 +59,33 @@ func tile1x4F32(k int, a *float32, lda int, b *float32, bstep, bnext int, c *flo
 // addRowsF32 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
 //
+//go:noinline
+func addRowsF32(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int) {
+	addRowsF32NEON(c, b0, b1, b2, b3, a0, a1, a2, a3, n)
+}
+
 //go:noescape
-func addRowsF32(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
+func addRowsF32NEON(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
 
 // packRows1F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
 //
+//go:noinline
+func packRows1F32(k int, panel *float32, next int, b *float32, ld int) {
+	packRows1F32NEON(k, panel, next, b, ld)
+}
+
 //go:noescape
-func packRows1F32(k int, panel *float32, next int, b *float32, ld int)
+func packRows1F32NEON(k int, panel *float32, next int, b *float32, ld int)
 
 // packRows4F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
 //
+//go:noinline
+func packRows4F32(k int, panel *float32, next int, b *float32, ld int) {
+	packRows4F32NEON(k, panel, next, b, ld)
+}
+
 //go:noescape
-func packRows4F32(k int, panel *float32, next int, b *float32, ld int)
+func packRows4F32NEON(k int, panel *float32, next int, b *float32, ld int)
 
 // tile1x1F64 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j]. Four panels have what
@@ -96,18 +111,33 @@ func tile3x1F64(k int, a *float64, lda int, b *float64, bstep, bnext int, c *flo
 // addRowsF64 adds a0·b0, then a1·b1, a2·b2 and a3·b3, each fused, to the n elements of c, a multiple
 // of 16. Each pointer is the start of a row.
 //
+//go:noinline
+func addRowsF64(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int) {
+	addRowsF64NEON(c, b0, b1, b2, b3, a0, a1, a2, a3, n)
+}
+
 //go:noescape
-func addRowsF64(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
+func addRowsF64NEON(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
 
 // packRows1F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
 //
+//go:noinline
+func packRows1F64(k int, panel *float64, next int, b *float64, ld int) {
+	packRows1F64NEON(k, panel, next, b, ld)
+}
+
 //go:noescape
-func packRows1F64(k int, panel *float64, next int, b *float64, ld int)
+func packRows1F64NEON(k int, panel *float64, next int, b *float64, ld int)
 
 // packRows4F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
 //
+//go:noinline
+func packRows4F64(k int, panel *float64, next int, b *float64, ld int) {
+	packRows4F64NEON(k, panel, next, b, ld)
+}
+
 //go:noescape
-func packRows4F64(k int, panel *float64, next int, b *float64, ld int)
+func packRows4F64NEON(k int, panel *float64, next int, b *float64, ld int)
 
 // tile1x1F16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
 // chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
@@ -210,36 +240,66 @@ func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *flo
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 //
+//go:noinline
+func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
+	dot16x1F32NEON(k, x, ldx, w, ldw, c, add)
+}
+
 //go:noescape
-func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+func dot16x1F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
 
 // dot16x2F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 //
+//go:noinline
+func dot16x2F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
+	dot16x2F32NEON(k, x, ldx, w, ldw, c, add)
+}
+
 //go:noescape
-func dot16x2F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+func dot16x2F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
 
 // dot16x3F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 //
+//go:noinline
+func dot16x3F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
+	dot16x3F32NEON(k, x, ldx, w, ldw, c, add)
+}
+
 //go:noescape
-func dot16x3F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+func dot16x3F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
 
 // dot16x4F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 //
+//go:noinline
+func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
+	dot16x4F32NEON(k, x, ldx, w, ldw, c, add)
+}
+
 //go:noescape
-func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+func dot16x4F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
 
 // pack16F32 sets panel[16p+j] to element p of row j of w for 16 rows and k elements, a multiple of 16.
 //
+//go:noinline
+func pack16F32(k int, panel, w *float32, ldw int) {
+	pack16F32NEON(k, panel, w, ldw)
+}
+
 //go:noescape
-func pack16F32(k int, panel, w *float32, ldw int)
+func pack16F32NEON(k int, panel, w *float32, ldw int)
 
 // peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
 //
+//go:noinline
+func peakF32(turns int) {
+	peakF32NEON(turns)
+}
+
 //go:noescape
-func peakF32(turns int)
+func peakF32NEON(turns int)
 
 // tileF32 computes a tile in the current tier; see tile1x1F32.
 func tileF32(rows, panels, k int, a *float32, lda int, b *float32, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {

@@ -844,8 +844,8 @@ done:
 // of 16. Each pointer is the start of a row.
 // A turn treats 4 elements and touches 80 bytes. a0 in V30, a1 in V29, a2 in V28, a3 in V27.
 //
-// func addRowsF32(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
-TEXT ·addRowsF32(SB), NOSPLIT, $0-64
+// func addRowsF32NEON(c, b0, b1, b2, b3 *float32, a0, a1, a2, a3 float32, n int)
+TEXT ·addRowsF32NEON(SB), NOSPLIT, $0-64
 	MOVD c+0(FP), R0
 	MOVD b0+8(FP), R1
 	MOVD b1+16(FP), R2
@@ -884,8 +884,8 @@ end:
 
 // packRows1F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
 //
-// func packRows1F32(k int, panel *float32, next int, b *float32, ld int)
-TEXT ·packRows1F32(SB), NOSPLIT, $0-40
+// func packRows1F32NEON(k int, panel *float32, next int, b *float32, ld int)
+TEXT ·packRows1F32NEON(SB), NOSPLIT, $0-40
 	MOVD k+0(FP), R0
 	MOVD panel+8(FP), R1
 	MOVD next+16(FP), R2
@@ -913,8 +913,8 @@ done:
 
 // packRows4F32 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
 //
-// func packRows4F32(k int, panel *float32, next int, b *float32, ld int)
-TEXT ·packRows4F32(SB), NOSPLIT, $0-40
+// func packRows4F32NEON(k int, panel *float32, next int, b *float32, ld int)
+TEXT ·packRows4F32NEON(SB), NOSPLIT, $0-40
 	MOVD k+0(FP), R0
 	MOVD panel+8(FP), R1
 	MOVD next+16(FP), R2
@@ -1331,8 +1331,8 @@ done:
 // of 16. Each pointer is the start of a row.
 // A turn treats 2 elements and touches 80 bytes. a0 in V30, a1 in V29, a2 in V28, a3 in V27.
 //
-// func addRowsF64(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
-TEXT ·addRowsF64(SB), NOSPLIT, $0-80
+// func addRowsF64NEON(c, b0, b1, b2, b3 *float64, a0, a1, a2, a3 float64, n int)
+TEXT ·addRowsF64NEON(SB), NOSPLIT, $0-80
 	MOVD c+0(FP), R0
 	MOVD b0+8(FP), R1
 	MOVD b1+16(FP), R2
@@ -1371,8 +1371,8 @@ end:
 
 // packRows1F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 1 panels q.
 //
-// func packRows1F64(k int, panel *float64, next int, b *float64, ld int)
-TEXT ·packRows1F64(SB), NOSPLIT, $0-40
+// func packRows1F64NEON(k int, panel *float64, next int, b *float64, ld int)
+TEXT ·packRows1F64NEON(SB), NOSPLIT, $0-40
 	MOVD k+0(FP), R0
 	MOVD panel+8(FP), R1
 	MOVD next+16(FP), R2
@@ -1408,8 +1408,8 @@ done:
 
 // packRows4F64 sets panel[q·next+16p+j] to b[p·ld+16q+j] for k rows p and 4 panels q.
 //
-// func packRows4F64(k int, panel *float64, next int, b *float64, ld int)
-TEXT ·packRows4F64(SB), NOSPLIT, $0-40
+// func packRows4F64NEON(k int, panel *float64, next int, b *float64, ld int)
+TEXT ·packRows4F64NEON(SB), NOSPLIT, $0-40
 	MOVD k+0(FP), R0
 	MOVD panel+8(FP), R1
 	MOVD next+16(FP), R2
@@ -3250,8 +3250,8 @@ done:
 // chain of fused multiply-adds over k, a multiple of 16.
 // A turn reads 256 bytes of w.
 //
-// func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
-TEXT ·dot16x1F32(SB), NOSPLIT, $0-49
+// func dot16x1F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+TEXT ·dot16x1F32NEON(SB), NOSPLIT, $0-49
 	MOVD ldw+32(FP), R5
 	LSL $2, R5
 	LSL $2, R5, R6
@@ -3374,8 +3374,8 @@ done:
 // chain of fused multiply-adds over k, a multiple of 16.
 // A turn reads 256 bytes of w.
 //
-// func dot16x2F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
-TEXT ·dot16x2F32(SB), NOSPLIT, $0-49
+// func dot16x2F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+TEXT ·dot16x2F32NEON(SB), NOSPLIT, $0-49
 	MOVD ldw+32(FP), R5
 	LSL $2, R5
 	LSL $2, R5, R6
@@ -3528,8 +3528,8 @@ done:
 // chain of fused multiply-adds over k, a multiple of 16.
 // A turn reads 256 bytes of w.
 //
-// func dot16x3F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
-TEXT ·dot16x3F32(SB), NOSPLIT, $0-49
+// func dot16x3F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+TEXT ·dot16x3F32NEON(SB), NOSPLIT, $0-49
 	MOVD ldw+32(FP), R5
 	LSL $2, R5
 	LSL $2, R5, R6
@@ -3712,8 +3712,8 @@ done:
 // chain of fused multiply-adds over k, a multiple of 16.
 // A turn reads 256 bytes of w.
 //
-// func dot16x4F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
-TEXT ·dot16x4F32(SB), NOSPLIT, $0-49
+// func dot16x4F32NEON(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool)
+TEXT ·dot16x4F32NEON(SB), NOSPLIT, $0-49
 	MOVD ldw+32(FP), R5
 	LSL $2, R5
 	LSL $2, R5, R6
@@ -3925,8 +3925,8 @@ done:
 // pack16F32 sets panel[16p+j] to element p of row j of w for 16 rows and k elements, a multiple of 16.
 // A turn reads 256 bytes of w.
 //
-// func pack16F32(k int, panel, w *float32, ldw int)
-TEXT ·pack16F32(SB), NOSPLIT, $0-32
+// func pack16F32NEON(k int, panel, w *float32, ldw int)
+TEXT ·pack16F32NEON(SB), NOSPLIT, $0-32
 	MOVD ldw+24(FP), R5
 	LSL $2, R5
 	LSL $2, R5, R6
@@ -4028,8 +4028,8 @@ done:
 
 // peakF32 does nothing useful: 384 fused multiply-adds of zeros a turn, on registers.
 //
-// func peakF32(turns int)
-TEXT ·peakF32(SB), NOSPLIT, $0-8
+// func peakF32NEON(turns int)
+TEXT ·peakF32NEON(SB), NOSPLIT, $0-8
 	MOVD turns+0(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16

@@ -80,6 +80,9 @@ func TestLengths(t *testing.T) {
 	const guard = 0x1234
 	eachTier(t, func(t *testing.T) {
 		for n := range 71 {
+			if n == 70 {
+				n = 1<<14 + 35 // more than one call of assembly
+			}
 			wide, narrow := make([]float32, n+1), make([]uint16, n+1)
 			for i := range n {
 				wide[i], narrow[i] = float32(i)+0.3, uint16(0x3c00+i)

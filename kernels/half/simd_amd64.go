@@ -10,6 +10,8 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // widenF16 converts n elements, a multiple of 16, from f16.
+//
+//go:noinline
 func widenF16(y *float32, x *uint16, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		widenF16AVX512(y, x, n)
@@ -25,6 +27,8 @@ func widenF16AVX512(y *float32, x *uint16, n int)
 func widenF16AVX2(y *float32, x *uint16, n int)
 
 // narrowF16 converts n elements, a multiple of 16, to f16, to nearest, ties to even.
+//
+//go:noinline
 func narrowF16(y *uint16, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		narrowF16AVX512(y, x, n)
@@ -40,6 +44,8 @@ func narrowF16AVX512(y *uint16, x *float32, n int)
 func narrowF16AVX2(y *uint16, x *float32, n int)
 
 // widenBF16 converts n elements, a multiple of 16, from bf16.
+//
+//go:noinline
 func widenBF16(y *float32, x *uint16, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		widenBF16AVX512(y, x, n)
@@ -55,6 +61,8 @@ func widenBF16AVX512(y *float32, x *uint16, n int)
 func widenBF16AVX2(y *float32, x *uint16, n int)
 
 // narrowBF16 converts n elements, a multiple of 16, to bf16, to nearest, ties to even.
+//
+//go:noinline
 func narrowBF16(y *uint16, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		narrowBF16AVX512(y, x, n)

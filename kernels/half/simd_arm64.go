@@ -9,20 +9,40 @@ const hasSIMD = true
 
 // widenF16 converts n elements, a multiple of 16, from f16.
 //
+//go:noinline
+func widenF16(y *float32, x *uint16, n int) {
+	widenF16NEON(y, x, n)
+}
+
 //go:noescape
-func widenF16(y *float32, x *uint16, n int)
+func widenF16NEON(y *float32, x *uint16, n int)
 
 // narrowF16 converts n elements, a multiple of 16, to f16, to nearest, ties to even.
 //
+//go:noinline
+func narrowF16(y *uint16, x *float32, n int) {
+	narrowF16NEON(y, x, n)
+}
+
 //go:noescape
-func narrowF16(y *uint16, x *float32, n int)
+func narrowF16NEON(y *uint16, x *float32, n int)
 
 // widenBF16 converts n elements, a multiple of 16, from bf16.
 //
+//go:noinline
+func widenBF16(y *float32, x *uint16, n int) {
+	widenBF16NEON(y, x, n)
+}
+
 //go:noescape
-func widenBF16(y *float32, x *uint16, n int)
+func widenBF16NEON(y *float32, x *uint16, n int)
 
 // narrowBF16 converts n elements, a multiple of 16, to bf16, to nearest, ties to even.
 //
+//go:noinline
+func narrowBF16(y *uint16, x *float32, n int) {
+	narrowBF16NEON(y, x, n)
+}
+
 //go:noescape
-func narrowBF16(y *uint16, x *float32, n int)
+func narrowBF16NEON(y *uint16, x *float32, n int)

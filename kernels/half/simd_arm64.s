@@ -7,8 +7,8 @@
 // widenF16 converts n elements, a multiple of 16, from f16.
 // A turn treats 4 elements and touches 24 bytes.
 //
-// func widenF16(y *float32, x *uint16, n int)
-TEXT ·widenF16(SB), NOSPLIT, $0-24
+// func widenF16NEON(y *float32, x *uint16, n int)
+TEXT ·widenF16NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -27,8 +27,8 @@ end:
 // narrowF16 converts n elements, a multiple of 16, to f16, to nearest, ties to even.
 // A turn treats 4 elements and touches 24 bytes.
 //
-// func narrowF16(y *uint16, x *float32, n int)
-TEXT ·narrowF16(SB), NOSPLIT, $0-24
+// func narrowF16NEON(y *uint16, x *float32, n int)
+TEXT ·narrowF16NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -47,8 +47,8 @@ end:
 // widenBF16 converts n elements, a multiple of 16, from bf16.
 // A turn treats 4 elements and touches 24 bytes.
 //
-// func widenBF16(y *float32, x *uint16, n int)
-TEXT ·widenBF16(SB), NOSPLIT, $0-24
+// func widenBF16NEON(y *float32, x *uint16, n int)
+TEXT ·widenBF16NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -68,8 +68,8 @@ end:
 // narrowBF16 converts n elements, a multiple of 16, to bf16, to nearest, ties to even.
 // A turn treats 4 elements and touches 24 bytes.
 //
-// func narrowBF16(y *uint16, x *float32, n int)
-TEXT ·narrowBF16(SB), NOSPLIT, $0-24
+// func narrowBF16NEON(y *uint16, x *float32, n int)
+TEXT ·narrowBF16NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9

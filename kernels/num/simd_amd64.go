@@ -10,6 +10,8 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // addF32 computes z = x + y of n elements, a multiple of 16.
+//
+//go:noinline
 func addF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		addF32AVX512(z, x, y, n)
@@ -25,6 +27,8 @@ func addF32AVX512(z, x, y *float32, n int)
 func addF32AVX2(z, x, y *float32, n int)
 
 // subF32 computes z = x - y of n elements, a multiple of 16.
+//
+//go:noinline
 func subF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		subF32AVX512(z, x, y, n)
@@ -40,6 +44,8 @@ func subF32AVX512(z, x, y *float32, n int)
 func subF32AVX2(z, x, y *float32, n int)
 
 // mulF32 computes z = x·y of n elements, a multiple of 16.
+//
+//go:noinline
 func mulF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		mulF32AVX512(z, x, y, n)
@@ -55,6 +61,8 @@ func mulF32AVX512(z, x, y *float32, n int)
 func mulF32AVX2(z, x, y *float32, n int)
 
 // divF32 computes z = x/y of n elements, a multiple of 16.
+//
+//go:noinline
 func divF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		divF32AVX512(z, x, y, n)
@@ -71,6 +79,8 @@ func divF32AVX2(z, x, y *float32, n int)
 
 // maximumF32 computes the larger of x and y, NaN if one is, +0 of two zeros of n elements, a multiple
 // of 16.
+//
+//go:noinline
 func maximumF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		maximumF32AVX512(z, x, y, n)
@@ -87,6 +97,8 @@ func maximumF32AVX2(z, x, y *float32, n int)
 
 // minimumF32 computes the smaller of x and y, NaN if one is, -0 of two zeros of n elements, a multiple
 // of 16.
+//
+//go:noinline
 func minimumF32(z, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		minimumF32AVX512(z, x, y, n)
@@ -102,6 +114,8 @@ func minimumF32AVX512(z, x, y *float32, n int)
 func minimumF32AVX2(z, x, y *float32, n int)
 
 // negF32 computes y = -x of n elements, a multiple of 16.
+//
+//go:noinline
 func negF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		negF32AVX512(y, x, n)
@@ -117,6 +131,8 @@ func negF32AVX512(y, x *float32, n int)
 func negF32AVX2(y, x *float32, n int)
 
 // absF32 computes y = |x| of n elements, a multiple of 16.
+//
+//go:noinline
 func absF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		absF32AVX512(y, x, n)
@@ -132,6 +148,8 @@ func absF32AVX512(y, x *float32, n int)
 func absF32AVX2(y, x *float32, n int)
 
 // sqrtF32 computes y = √x of n elements, a multiple of 16.
+//
+//go:noinline
 func sqrtF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sqrtF32AVX512(y, x, n)
@@ -147,6 +165,8 @@ func sqrtF32AVX512(y, x *float32, n int)
 func sqrtF32AVX2(y, x *float32, n int)
 
 // fmaF32 computes z = a·b + c of n elements, a multiple of 16.
+//
+//go:noinline
 func fmaF32(z, a, b, c *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		fmaF32AVX512(z, a, b, c, n)
@@ -162,6 +182,8 @@ func fmaF32AVX512(z, a, b, c *float32, n int)
 func fmaF32AVX2(z, a, b, c *float32, n int)
 
 // scaleF32 computes y = x·a of n elements, a multiple of 16.
+//
+//go:noinline
 func scaleF32(y, x *float32, a float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		scaleF32AVX512(y, x, a, n)
@@ -177,6 +199,8 @@ func scaleF32AVX512(y, x *float32, a float32, n int)
 func scaleF32AVX2(y, x *float32, a float32, n int)
 
 // quotientF32 computes y = x/a of n elements, a multiple of 16.
+//
+//go:noinline
 func quotientF32(y, x *float32, a float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		quotientF32AVX512(y, x, a, n)
@@ -192,6 +216,8 @@ func quotientF32AVX512(y, x *float32, a float32, n int)
 func quotientF32AVX2(y, x *float32, a float32, n int)
 
 // axpyF32 computes y = x·a + y of n elements, a multiple of 16.
+//
+//go:noinline
 func axpyF32(y, x *float32, a float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		axpyF32AVX512(y, x, a, n)
@@ -207,6 +233,8 @@ func axpyF32AVX512(y, x *float32, a float32, n int)
 func axpyF32AVX2(y, x *float32, a float32, n int)
 
 // rmsScaleF32 computes y = (x·r)·w of n elements, a multiple of 16.
+//
+//go:noinline
 func rmsScaleF32(y, x, w *float32, r float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		rmsScaleF32AVX512(y, x, w, r, n)
@@ -223,6 +251,8 @@ func rmsScaleF32AVX2(y, x, w *float32, r float32, n int)
 
 // layerScaleF32 computes y = ((x - m)·r)·w + b, the last product fused of n elements, a multiple of
 // 16.
+//
+//go:noinline
 func layerScaleF32(y, x, w, b *float32, m, r float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		layerScaleF32AVX512(y, x, w, b, m, r, n)
@@ -238,6 +268,8 @@ func layerScaleF32AVX512(y, x, w, b *float32, m, r float32, n int)
 func layerScaleF32AVX2(y, x, w, b *float32, m, r float32, n int)
 
 // sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func sumF32(lanes, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sumF32AVX512(lanes, x, n)
@@ -254,6 +286,8 @@ func sumF32AVX2(lanes, x *float32, n int)
 
 // sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
+//
+//go:noinline
 func sum4F32(lanes, w, x, y, z *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sum4F32AVX512(lanes, w, x, y, z, n)
@@ -269,6 +303,8 @@ func sum4F32AVX512(lanes, w, x, y, z *float32, n int)
 func sum4F32AVX2(lanes, w, x, y, z *float32, n int)
 
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func dotF32(lanes, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		dotF32AVX512(lanes, x, y, n)
@@ -284,6 +320,8 @@ func dotF32AVX512(lanes, x, y *float32, n int)
 func dotF32AVX2(lanes, x, y *float32, n int)
 
 // squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func squaresF32(lanes, x *float32, m float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		squaresF32AVX512(lanes, x, m, n)
@@ -300,6 +338,8 @@ func squaresF32AVX2(lanes, x *float32, m float32, n int)
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
+//
+//go:noinline
 func expSumF32(lanes, y, x *float32, m float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expSumF32AVX512(lanes, y, x, m, n)
@@ -316,6 +356,8 @@ func expSumF32AVX2(lanes, y, x *float32, m float32, n int)
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func maxF32(lanes, x *float32, n int) {
 	maxF32AVX2(lanes, x, n)
 }
@@ -325,6 +367,8 @@ func maxF32AVX2(lanes, x *float32, n int)
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func minF32(lanes, x *float32, n int) {
 	minF32AVX2(lanes, x, n)
 }
@@ -333,6 +377,8 @@ func minF32(lanes, x *float32, n int) {
 func minF32AVX2(lanes, x *float32, n int)
 
 // addF64 computes z = x + y of n elements, a multiple of 16.
+//
+//go:noinline
 func addF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		addF64AVX512(z, x, y, n)
@@ -348,6 +394,8 @@ func addF64AVX512(z, x, y *float64, n int)
 func addF64AVX2(z, x, y *float64, n int)
 
 // subF64 computes z = x - y of n elements, a multiple of 16.
+//
+//go:noinline
 func subF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		subF64AVX512(z, x, y, n)
@@ -363,6 +411,8 @@ func subF64AVX512(z, x, y *float64, n int)
 func subF64AVX2(z, x, y *float64, n int)
 
 // mulF64 computes z = x·y of n elements, a multiple of 16.
+//
+//go:noinline
 func mulF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		mulF64AVX512(z, x, y, n)
@@ -378,6 +428,8 @@ func mulF64AVX512(z, x, y *float64, n int)
 func mulF64AVX2(z, x, y *float64, n int)
 
 // divF64 computes z = x/y of n elements, a multiple of 16.
+//
+//go:noinline
 func divF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		divF64AVX512(z, x, y, n)
@@ -394,6 +446,8 @@ func divF64AVX2(z, x, y *float64, n int)
 
 // maximumF64 computes the larger of x and y, NaN if one is, +0 of two zeros of n elements, a multiple
 // of 16.
+//
+//go:noinline
 func maximumF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		maximumF64AVX512(z, x, y, n)
@@ -410,6 +464,8 @@ func maximumF64AVX2(z, x, y *float64, n int)
 
 // minimumF64 computes the smaller of x and y, NaN if one is, -0 of two zeros of n elements, a multiple
 // of 16.
+//
+//go:noinline
 func minimumF64(z, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		minimumF64AVX512(z, x, y, n)
@@ -425,6 +481,8 @@ func minimumF64AVX512(z, x, y *float64, n int)
 func minimumF64AVX2(z, x, y *float64, n int)
 
 // negF64 computes y = -x of n elements, a multiple of 16.
+//
+//go:noinline
 func negF64(y, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		negF64AVX512(y, x, n)
@@ -440,6 +498,8 @@ func negF64AVX512(y, x *float64, n int)
 func negF64AVX2(y, x *float64, n int)
 
 // absF64 computes y = |x| of n elements, a multiple of 16.
+//
+//go:noinline
 func absF64(y, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		absF64AVX512(y, x, n)
@@ -455,6 +515,8 @@ func absF64AVX512(y, x *float64, n int)
 func absF64AVX2(y, x *float64, n int)
 
 // sqrtF64 computes y = √x of n elements, a multiple of 16.
+//
+//go:noinline
 func sqrtF64(y, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sqrtF64AVX512(y, x, n)
@@ -470,6 +532,8 @@ func sqrtF64AVX512(y, x *float64, n int)
 func sqrtF64AVX2(y, x *float64, n int)
 
 // fmaF64 computes z = a·b + c of n elements, a multiple of 16.
+//
+//go:noinline
 func fmaF64(z, a, b, c *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		fmaF64AVX512(z, a, b, c, n)
@@ -485,6 +549,8 @@ func fmaF64AVX512(z, a, b, c *float64, n int)
 func fmaF64AVX2(z, a, b, c *float64, n int)
 
 // scaleF64 computes y = x·a of n elements, a multiple of 16.
+//
+//go:noinline
 func scaleF64(y, x *float64, a float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		scaleF64AVX512(y, x, a, n)
@@ -500,6 +566,8 @@ func scaleF64AVX512(y, x *float64, a float64, n int)
 func scaleF64AVX2(y, x *float64, a float64, n int)
 
 // quotientF64 computes y = x/a of n elements, a multiple of 16.
+//
+//go:noinline
 func quotientF64(y, x *float64, a float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		quotientF64AVX512(y, x, a, n)
@@ -515,6 +583,8 @@ func quotientF64AVX512(y, x *float64, a float64, n int)
 func quotientF64AVX2(y, x *float64, a float64, n int)
 
 // axpyF64 computes y = x·a + y of n elements, a multiple of 16.
+//
+//go:noinline
 func axpyF64(y, x *float64, a float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		axpyF64AVX512(y, x, a, n)
@@ -530,6 +600,8 @@ func axpyF64AVX512(y, x *float64, a float64, n int)
 func axpyF64AVX2(y, x *float64, a float64, n int)
 
 // rmsScaleF64 computes y = (x·r)·w of n elements, a multiple of 16.
+//
+//go:noinline
 func rmsScaleF64(y, x, w *float64, r float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		rmsScaleF64AVX512(y, x, w, r, n)
@@ -546,6 +618,8 @@ func rmsScaleF64AVX2(y, x, w *float64, r float64, n int)
 
 // layerScaleF64 computes y = ((x - m)·r)·w + b, the last product fused of n elements, a multiple of
 // 16.
+//
+//go:noinline
 func layerScaleF64(y, x, w, b *float64, m, r float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		layerScaleF64AVX512(y, x, w, b, m, r, n)
@@ -561,6 +635,8 @@ func layerScaleF64AVX512(y, x, w, b *float64, m, r float64, n int)
 func layerScaleF64AVX2(y, x, w, b *float64, m, r float64, n int)
 
 // sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func sumF64(lanes, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sumF64AVX512(lanes, x, n)
@@ -577,6 +653,8 @@ func sumF64AVX2(lanes, x *float64, n int)
 
 // sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
+//
+//go:noinline
 func sum4F64(lanes, w, x, y, z *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sum4F64AVX512(lanes, w, x, y, z, n)
@@ -592,6 +670,8 @@ func sum4F64AVX512(lanes, w, x, y, z *float64, n int)
 func sum4F64AVX2(lanes, w, x, y, z *float64, n int)
 
 // dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func dotF64(lanes, x, y *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		dotF64AVX512(lanes, x, y, n)
@@ -607,6 +687,8 @@ func dotF64AVX512(lanes, x, y *float64, n int)
 func dotF64AVX2(lanes, x, y *float64, n int)
 
 // squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func squaresF64(lanes, x *float64, m float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		squaresF64AVX512(lanes, x, m, n)
@@ -623,6 +705,8 @@ func squaresF64AVX2(lanes, x *float64, m float64, n int)
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
+//
+//go:noinline
 func expSumF64(lanes, y, x *float64, m float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expSumF64AVX512(lanes, y, x, m, n)
@@ -639,6 +723,8 @@ func expSumF64AVX2(lanes, y, x *float64, m float64, n int)
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func maxF64(lanes, x *float64, n int) {
 	maxF64AVX2(lanes, x, n)
 }
@@ -648,6 +734,8 @@ func maxF64AVX2(lanes, x *float64, n int)
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
+//
+//go:noinline
 func minF64(lanes, x *float64, n int) {
 	minF64AVX2(lanes, x, n)
 }
@@ -656,6 +744,8 @@ func minF64(lanes, x *float64, n int) {
 func minF64AVX2(lanes, x *float64, n int)
 
 // equalF32 computes z = x == y of n elements, a multiple of 16.
+//
+//go:noinline
 func equalF32(z *bool, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		equalF32AVX512(z, x, y, n)
@@ -671,6 +761,8 @@ func equalF32AVX512(z *bool, x, y *float32, n int)
 func equalF32AVX2(z *bool, x, y *float32, n int)
 
 // notEqualF32 computes z = x != y of n elements, a multiple of 16.
+//
+//go:noinline
 func notEqualF32(z *bool, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		notEqualF32AVX512(z, x, y, n)
@@ -686,6 +778,8 @@ func notEqualF32AVX512(z *bool, x, y *float32, n int)
 func notEqualF32AVX2(z *bool, x, y *float32, n int)
 
 // lessF32 computes z = x < y of n elements, a multiple of 16.
+//
+//go:noinline
 func lessF32(z *bool, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		lessF32AVX512(z, x, y, n)
@@ -701,6 +795,8 @@ func lessF32AVX512(z *bool, x, y *float32, n int)
 func lessF32AVX2(z *bool, x, y *float32, n int)
 
 // lessEqualF32 computes z = x <= y of n elements, a multiple of 16.
+//
+//go:noinline
 func lessEqualF32(z *bool, x, y *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		lessEqualF32AVX512(z, x, y, n)
@@ -716,6 +812,8 @@ func lessEqualF32AVX512(z *bool, x, y *float32, n int)
 func lessEqualF32AVX2(z *bool, x, y *float32, n int)
 
 // expF32 computes y = exp(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func expF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expF32AVX512(y, x, n)
@@ -731,6 +829,8 @@ func expF32AVX512(y, x *float32, n int)
 func expF32AVX2(y, x *float32, n int)
 
 // expF64 computes y = exp(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func expF64(y, x *float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		expF64AVX512(y, x, n)
@@ -746,6 +846,8 @@ func expF64AVX512(y, x *float64, n int)
 func expF64AVX2(y, x *float64, n int)
 
 // logF32 computes y = ln(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func logF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		logF32AVX512(y, x, n)
@@ -761,6 +863,8 @@ func logF32AVX512(y, x *float32, n int)
 func logF32AVX2(y, x *float32, n int)
 
 // tanhF32 computes y = tanh(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func tanhF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		tanhF32AVX512(y, x, n)
@@ -776,6 +880,8 @@ func tanhF32AVX512(y, x *float32, n int)
 func tanhF32AVX2(y, x *float32, n int)
 
 // erfF32 computes y = erf(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func erfF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		erfF32AVX512(y, x, n)
@@ -791,6 +897,8 @@ func erfF32AVX512(y, x *float32, n int)
 func erfF32AVX2(y, x *float32, n int)
 
 // sigmoidF32 computes y = 1/(1 + exp(-x)) of n elements, a multiple of 16.
+//
+//go:noinline
 func sigmoidF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		sigmoidF32AVX512(y, x, n)
@@ -806,6 +914,8 @@ func sigmoidF32AVX512(y, x *float32, n int)
 func sigmoidF32AVX2(y, x *float32, n int)
 
 // siluF32 computes y = x·sigmoid(x) of n elements, a multiple of 16.
+//
+//go:noinline
 func siluF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		siluF32AVX512(y, x, n)
@@ -821,6 +931,8 @@ func siluF32AVX512(y, x *float32, n int)
 func siluF32AVX2(y, x *float32, n int)
 
 // swigluF32 computes y = silu(x)·u of n elements, a multiple of 16.
+//
+//go:noinline
 func swigluF32(y, x, u *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		swigluF32AVX512(y, x, u, n)
@@ -836,6 +948,8 @@ func swigluF32AVX512(y, x, u *float32, n int)
 func swigluF32AVX2(y, x, u *float32, n int)
 
 // geluF32 computes y = ½x·(1 + erf(x/√2)) of n elements, a multiple of 16.
+//
+//go:noinline
 func geluF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		geluF32AVX512(y, x, n)
@@ -851,6 +965,8 @@ func geluF32AVX512(y, x *float32, n int)
 func geluF32AVX2(y, x *float32, n int)
 
 // geluTanhF32 computes y = x·sigmoid(√(8/π)·(x + 0.044715x³)) of n elements, a multiple of 16.
+//
+//go:noinline
 func geluTanhF32(y, x *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		geluTanhF32AVX512(y, x, n)
@@ -866,6 +982,8 @@ func geluTanhF32AVX512(y, x *float32, n int)
 func geluTanhF32AVX2(y, x *float32, n int)
 
 // ropeHalfF32 turns n pairs, a multiple of 16: y0 = x0·cos - x1·sin, y1 = x0·sin + x1·cos.
+//
+//go:noinline
 func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		ropeHalfF32AVX512(y0, y1, x0, x1, cos, sin, n)
@@ -882,6 +1000,8 @@ func ropeHalfF32AVX2(y0, y1, x0, x1, cos, sin *float32, n int)
 
 // ropePairsF32 turns the n/2 pairs of neighbours of n elements, a multiple of 16: an even one by x·cos
 // - next·sin, an odd one by previous·sin + x·cos. There is one cosine and one sine for a pair.
+//
+//go:noinline
 func ropePairsF32(y, x, cos2, sin2 *float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		ropePairsF32AVX512(y, x, cos2, sin2, n)

@@ -9,315 +9,615 @@ const hasSIMD = true
 
 // addF32 computes z = x + y of n elements, a multiple of 16.
 //
+//go:noinline
+func addF32(z, x, y *float32, n int) {
+	addF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func addF32(z, x, y *float32, n int)
+func addF32NEON(z, x, y *float32, n int)
 
 // subF32 computes z = x - y of n elements, a multiple of 16.
 //
+//go:noinline
+func subF32(z, x, y *float32, n int) {
+	subF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func subF32(z, x, y *float32, n int)
+func subF32NEON(z, x, y *float32, n int)
 
 // mulF32 computes z = x·y of n elements, a multiple of 16.
 //
+//go:noinline
+func mulF32(z, x, y *float32, n int) {
+	mulF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func mulF32(z, x, y *float32, n int)
+func mulF32NEON(z, x, y *float32, n int)
 
 // divF32 computes z = x/y of n elements, a multiple of 16.
 //
+//go:noinline
+func divF32(z, x, y *float32, n int) {
+	divF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func divF32(z, x, y *float32, n int)
+func divF32NEON(z, x, y *float32, n int)
 
 // maximumF32 computes the larger of x and y, NaN if one is, +0 of two zeros of n elements, a multiple
 // of 16.
 //
+//go:noinline
+func maximumF32(z, x, y *float32, n int) {
+	maximumF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func maximumF32(z, x, y *float32, n int)
+func maximumF32NEON(z, x, y *float32, n int)
 
 // minimumF32 computes the smaller of x and y, NaN if one is, -0 of two zeros of n elements, a multiple
 // of 16.
 //
+//go:noinline
+func minimumF32(z, x, y *float32, n int) {
+	minimumF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func minimumF32(z, x, y *float32, n int)
+func minimumF32NEON(z, x, y *float32, n int)
 
 // negF32 computes y = -x of n elements, a multiple of 16.
 //
+//go:noinline
+func negF32(y, x *float32, n int) {
+	negF32NEON(y, x, n)
+}
+
 //go:noescape
-func negF32(y, x *float32, n int)
+func negF32NEON(y, x *float32, n int)
 
 // absF32 computes y = |x| of n elements, a multiple of 16.
 //
+//go:noinline
+func absF32(y, x *float32, n int) {
+	absF32NEON(y, x, n)
+}
+
 //go:noescape
-func absF32(y, x *float32, n int)
+func absF32NEON(y, x *float32, n int)
 
 // sqrtF32 computes y = √x of n elements, a multiple of 16.
 //
+//go:noinline
+func sqrtF32(y, x *float32, n int) {
+	sqrtF32NEON(y, x, n)
+}
+
 //go:noescape
-func sqrtF32(y, x *float32, n int)
+func sqrtF32NEON(y, x *float32, n int)
 
 // fmaF32 computes z = a·b + c of n elements, a multiple of 16.
 //
+//go:noinline
+func fmaF32(z, a, b, c *float32, n int) {
+	fmaF32NEON(z, a, b, c, n)
+}
+
 //go:noescape
-func fmaF32(z, a, b, c *float32, n int)
+func fmaF32NEON(z, a, b, c *float32, n int)
 
 // scaleF32 computes y = x·a of n elements, a multiple of 16.
 //
+//go:noinline
+func scaleF32(y, x *float32, a float32, n int) {
+	scaleF32NEON(y, x, a, n)
+}
+
 //go:noescape
-func scaleF32(y, x *float32, a float32, n int)
+func scaleF32NEON(y, x *float32, a float32, n int)
 
 // quotientF32 computes y = x/a of n elements, a multiple of 16.
 //
+//go:noinline
+func quotientF32(y, x *float32, a float32, n int) {
+	quotientF32NEON(y, x, a, n)
+}
+
 //go:noescape
-func quotientF32(y, x *float32, a float32, n int)
+func quotientF32NEON(y, x *float32, a float32, n int)
 
 // axpyF32 computes y = x·a + y of n elements, a multiple of 16.
 //
+//go:noinline
+func axpyF32(y, x *float32, a float32, n int) {
+	axpyF32NEON(y, x, a, n)
+}
+
 //go:noescape
-func axpyF32(y, x *float32, a float32, n int)
+func axpyF32NEON(y, x *float32, a float32, n int)
 
 // rmsScaleF32 computes y = (x·r)·w of n elements, a multiple of 16.
 //
+//go:noinline
+func rmsScaleF32(y, x, w *float32, r float32, n int) {
+	rmsScaleF32NEON(y, x, w, r, n)
+}
+
 //go:noescape
-func rmsScaleF32(y, x, w *float32, r float32, n int)
+func rmsScaleF32NEON(y, x, w *float32, r float32, n int)
 
 // layerScaleF32 computes y = ((x - m)·r)·w + b, the last product fused of n elements, a multiple of
 // 16.
 //
+//go:noinline
+func layerScaleF32(y, x, w, b *float32, m, r float32, n int) {
+	layerScaleF32NEON(y, x, w, b, m, r, n)
+}
+
 //go:noescape
-func layerScaleF32(y, x, w, b *float32, m, r float32, n int)
+func layerScaleF32NEON(y, x, w, b *float32, m, r float32, n int)
 
 // sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func sumF32(lanes, x *float32, n int) {
+	sumF32NEON(lanes, x, n)
+}
+
 //go:noescape
-func sumF32(lanes, x *float32, n int)
+func sumF32NEON(lanes, x *float32, n int)
 
 // sum4F32 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
 //
+//go:noinline
+func sum4F32(lanes, w, x, y, z *float32, n int) {
+	sum4F32NEON(lanes, w, x, y, z, n)
+}
+
 //go:noescape
-func sum4F32(lanes, w, x, y, z *float32, n int)
+func sum4F32NEON(lanes, w, x, y, z *float32, n int)
 
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func dotF32(lanes, x, y *float32, n int) {
+	dotF32NEON(lanes, x, y, n)
+}
+
 //go:noescape
-func dotF32(lanes, x, y *float32, n int)
+func dotF32NEON(lanes, x, y *float32, n int)
 
 // squaresF32 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func squaresF32(lanes, x *float32, m float32, n int) {
+	squaresF32NEON(lanes, x, m, n)
+}
+
 //go:noescape
-func squaresF32(lanes, x *float32, m float32, n int)
+func squaresF32NEON(lanes, x *float32, m float32, n int)
 
 // expSumF32 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
 //
+//go:noinline
+func expSumF32(lanes, y, x *float32, m float32, n int) {
+	expSumF32NEON(lanes, y, x, m, n)
+}
+
 //go:noescape
-func expSumF32(lanes, y, x *float32, m float32, n int)
+func expSumF32NEON(lanes, y, x *float32, m float32, n int)
 
 // maxF32 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func maxF32(lanes, x *float32, n int) {
+	maxF32NEON(lanes, x, n)
+}
+
 //go:noescape
-func maxF32(lanes, x *float32, n int)
+func maxF32NEON(lanes, x *float32, n int)
 
 // minF32 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func minF32(lanes, x *float32, n int) {
+	minF32NEON(lanes, x, n)
+}
+
 //go:noescape
-func minF32(lanes, x *float32, n int)
+func minF32NEON(lanes, x *float32, n int)
 
 // addF64 computes z = x + y of n elements, a multiple of 16.
 //
+//go:noinline
+func addF64(z, x, y *float64, n int) {
+	addF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func addF64(z, x, y *float64, n int)
+func addF64NEON(z, x, y *float64, n int)
 
 // subF64 computes z = x - y of n elements, a multiple of 16.
 //
+//go:noinline
+func subF64(z, x, y *float64, n int) {
+	subF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func subF64(z, x, y *float64, n int)
+func subF64NEON(z, x, y *float64, n int)
 
 // mulF64 computes z = x·y of n elements, a multiple of 16.
 //
+//go:noinline
+func mulF64(z, x, y *float64, n int) {
+	mulF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func mulF64(z, x, y *float64, n int)
+func mulF64NEON(z, x, y *float64, n int)
 
 // divF64 computes z = x/y of n elements, a multiple of 16.
 //
+//go:noinline
+func divF64(z, x, y *float64, n int) {
+	divF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func divF64(z, x, y *float64, n int)
+func divF64NEON(z, x, y *float64, n int)
 
 // maximumF64 computes the larger of x and y, NaN if one is, +0 of two zeros of n elements, a multiple
 // of 16.
 //
+//go:noinline
+func maximumF64(z, x, y *float64, n int) {
+	maximumF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func maximumF64(z, x, y *float64, n int)
+func maximumF64NEON(z, x, y *float64, n int)
 
 // minimumF64 computes the smaller of x and y, NaN if one is, -0 of two zeros of n elements, a multiple
 // of 16.
 //
+//go:noinline
+func minimumF64(z, x, y *float64, n int) {
+	minimumF64NEON(z, x, y, n)
+}
+
 //go:noescape
-func minimumF64(z, x, y *float64, n int)
+func minimumF64NEON(z, x, y *float64, n int)
 
 // negF64 computes y = -x of n elements, a multiple of 16.
 //
+//go:noinline
+func negF64(y, x *float64, n int) {
+	negF64NEON(y, x, n)
+}
+
 //go:noescape
-func negF64(y, x *float64, n int)
+func negF64NEON(y, x *float64, n int)
 
 // absF64 computes y = |x| of n elements, a multiple of 16.
 //
+//go:noinline
+func absF64(y, x *float64, n int) {
+	absF64NEON(y, x, n)
+}
+
 //go:noescape
-func absF64(y, x *float64, n int)
+func absF64NEON(y, x *float64, n int)
 
 // sqrtF64 computes y = √x of n elements, a multiple of 16.
 //
+//go:noinline
+func sqrtF64(y, x *float64, n int) {
+	sqrtF64NEON(y, x, n)
+}
+
 //go:noescape
-func sqrtF64(y, x *float64, n int)
+func sqrtF64NEON(y, x *float64, n int)
 
 // fmaF64 computes z = a·b + c of n elements, a multiple of 16.
 //
+//go:noinline
+func fmaF64(z, a, b, c *float64, n int) {
+	fmaF64NEON(z, a, b, c, n)
+}
+
 //go:noescape
-func fmaF64(z, a, b, c *float64, n int)
+func fmaF64NEON(z, a, b, c *float64, n int)
 
 // scaleF64 computes y = x·a of n elements, a multiple of 16.
 //
+//go:noinline
+func scaleF64(y, x *float64, a float64, n int) {
+	scaleF64NEON(y, x, a, n)
+}
+
 //go:noescape
-func scaleF64(y, x *float64, a float64, n int)
+func scaleF64NEON(y, x *float64, a float64, n int)
 
 // quotientF64 computes y = x/a of n elements, a multiple of 16.
 //
+//go:noinline
+func quotientF64(y, x *float64, a float64, n int) {
+	quotientF64NEON(y, x, a, n)
+}
+
 //go:noescape
-func quotientF64(y, x *float64, a float64, n int)
+func quotientF64NEON(y, x *float64, a float64, n int)
 
 // axpyF64 computes y = x·a + y of n elements, a multiple of 16.
 //
+//go:noinline
+func axpyF64(y, x *float64, a float64, n int) {
+	axpyF64NEON(y, x, a, n)
+}
+
 //go:noescape
-func axpyF64(y, x *float64, a float64, n int)
+func axpyF64NEON(y, x *float64, a float64, n int)
 
 // rmsScaleF64 computes y = (x·r)·w of n elements, a multiple of 16.
 //
+//go:noinline
+func rmsScaleF64(y, x, w *float64, r float64, n int) {
+	rmsScaleF64NEON(y, x, w, r, n)
+}
+
 //go:noescape
-func rmsScaleF64(y, x, w *float64, r float64, n int)
+func rmsScaleF64NEON(y, x, w *float64, r float64, n int)
 
 // layerScaleF64 computes y = ((x - m)·r)·w + b, the last product fused of n elements, a multiple of
 // 16.
 //
+//go:noinline
+func layerScaleF64(y, x, w, b *float64, m, r float64, n int) {
+	layerScaleF64NEON(y, x, w, b, m, r, n)
+}
+
 //go:noescape
-func layerScaleF64(y, x, w, b *float64, m, r float64, n int)
+func layerScaleF64NEON(y, x, w, b *float64, m, r float64, n int)
 
 // sumF64 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func sumF64(lanes, x *float64, n int) {
+	sumF64NEON(lanes, x, n)
+}
+
 //go:noescape
-func sumF64(lanes, x *float64, n int)
+func sumF64NEON(lanes, x *float64, n int)
 
 // sum4F64 adds (w[i] + x[i]) + (y[i] + z[i]) to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
 //
+//go:noinline
+func sum4F64(lanes, w, x, y, z *float64, n int) {
+	sum4F64NEON(lanes, w, x, y, z, n)
+}
+
 //go:noescape
-func sum4F64(lanes, w, x, y, z *float64, n int)
+func sum4F64NEON(lanes, w, x, y, z *float64, n int)
 
 // dotF64 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func dotF64(lanes, x, y *float64, n int) {
+	dotF64NEON(lanes, x, y, n)
+}
+
 //go:noescape
-func dotF64(lanes, x, y *float64, n int)
+func dotF64NEON(lanes, x, y *float64, n int)
 
 // squaresF64 adds (x[i] - m)², fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func squaresF64(lanes, x *float64, m float64, n int) {
+	squaresF64NEON(lanes, x, m, n)
+}
+
 //go:noescape
-func squaresF64(lanes, x *float64, m float64, n int)
+func squaresF64NEON(lanes, x *float64, m float64, n int)
 
 // expSumF64 sets y[i] = exp(x[i] - m) and adds it to lane i%16. n is a multiple of 16; lanes has 16
 // elements.
 //
+//go:noinline
+func expSumF64(lanes, y, x *float64, m float64, n int) {
+	expSumF64NEON(lanes, y, x, m, n)
+}
+
 //go:noescape
-func expSumF64(lanes, y, x *float64, m float64, n int)
+func expSumF64NEON(lanes, y, x *float64, m float64, n int)
 
 // maxF64 takes the larger of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func maxF64(lanes, x *float64, n int) {
+	maxF64NEON(lanes, x, n)
+}
+
 //go:noescape
-func maxF64(lanes, x *float64, n int)
+func maxF64NEON(lanes, x *float64, n int)
 
 // minF64 takes the smaller of lane i%16 and x[i]; a NaN stays, the sign of a zero is unspecified. n is
 // a multiple of 16; lanes has 16 elements.
 //
+//go:noinline
+func minF64(lanes, x *float64, n int) {
+	minF64NEON(lanes, x, n)
+}
+
 //go:noescape
-func minF64(lanes, x *float64, n int)
+func minF64NEON(lanes, x *float64, n int)
 
 // equalF32 computes z = x == y of n elements, a multiple of 16.
 //
+//go:noinline
+func equalF32(z *bool, x, y *float32, n int) {
+	equalF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func equalF32(z *bool, x, y *float32, n int)
+func equalF32NEON(z *bool, x, y *float32, n int)
 
 // notEqualF32 computes z = x != y of n elements, a multiple of 16.
 //
+//go:noinline
+func notEqualF32(z *bool, x, y *float32, n int) {
+	notEqualF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func notEqualF32(z *bool, x, y *float32, n int)
+func notEqualF32NEON(z *bool, x, y *float32, n int)
 
 // lessF32 computes z = x < y of n elements, a multiple of 16.
 //
+//go:noinline
+func lessF32(z *bool, x, y *float32, n int) {
+	lessF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func lessF32(z *bool, x, y *float32, n int)
+func lessF32NEON(z *bool, x, y *float32, n int)
 
 // lessEqualF32 computes z = x <= y of n elements, a multiple of 16.
 //
+//go:noinline
+func lessEqualF32(z *bool, x, y *float32, n int) {
+	lessEqualF32NEON(z, x, y, n)
+}
+
 //go:noescape
-func lessEqualF32(z *bool, x, y *float32, n int)
+func lessEqualF32NEON(z *bool, x, y *float32, n int)
 
 // expF32 computes y = exp(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func expF32(y, x *float32, n int) {
+	expF32NEON(y, x, n)
+}
+
 //go:noescape
-func expF32(y, x *float32, n int)
+func expF32NEON(y, x *float32, n int)
 
 // expF64 computes y = exp(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func expF64(y, x *float64, n int) {
+	expF64NEON(y, x, n)
+}
+
 //go:noescape
-func expF64(y, x *float64, n int)
+func expF64NEON(y, x *float64, n int)
 
 // logF32 computes y = ln(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func logF32(y, x *float32, n int) {
+	logF32NEON(y, x, n)
+}
+
 //go:noescape
-func logF32(y, x *float32, n int)
+func logF32NEON(y, x *float32, n int)
 
 // tanhF32 computes y = tanh(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func tanhF32(y, x *float32, n int) {
+	tanhF32NEON(y, x, n)
+}
+
 //go:noescape
-func tanhF32(y, x *float32, n int)
+func tanhF32NEON(y, x *float32, n int)
 
 // erfF32 computes y = erf(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func erfF32(y, x *float32, n int) {
+	erfF32NEON(y, x, n)
+}
+
 //go:noescape
-func erfF32(y, x *float32, n int)
+func erfF32NEON(y, x *float32, n int)
 
 // sigmoidF32 computes y = 1/(1 + exp(-x)) of n elements, a multiple of 16.
 //
+//go:noinline
+func sigmoidF32(y, x *float32, n int) {
+	sigmoidF32NEON(y, x, n)
+}
+
 //go:noescape
-func sigmoidF32(y, x *float32, n int)
+func sigmoidF32NEON(y, x *float32, n int)
 
 // siluF32 computes y = x·sigmoid(x) of n elements, a multiple of 16.
 //
+//go:noinline
+func siluF32(y, x *float32, n int) {
+	siluF32NEON(y, x, n)
+}
+
 //go:noescape
-func siluF32(y, x *float32, n int)
+func siluF32NEON(y, x *float32, n int)
 
 // swigluF32 computes y = silu(x)·u of n elements, a multiple of 16.
 //
+//go:noinline
+func swigluF32(y, x, u *float32, n int) {
+	swigluF32NEON(y, x, u, n)
+}
+
 //go:noescape
-func swigluF32(y, x, u *float32, n int)
+func swigluF32NEON(y, x, u *float32, n int)
 
 // geluF32 computes y = ½x·(1 + erf(x/√2)) of n elements, a multiple of 16.
 //
+//go:noinline
+func geluF32(y, x *float32, n int) {
+	geluF32NEON(y, x, n)
+}
+
 //go:noescape
-func geluF32(y, x *float32, n int)
+func geluF32NEON(y, x *float32, n int)
 
 // geluTanhF32 computes y = x·sigmoid(√(8/π)·(x + 0.044715x³)) of n elements, a multiple of 16.
 //
+//go:noinline
+func geluTanhF32(y, x *float32, n int) {
+	geluTanhF32NEON(y, x, n)
+}
+
 //go:noescape
-func geluTanhF32(y, x *float32, n int)
+func geluTanhF32NEON(y, x *float32, n int)
 
 // ropeHalfF32 turns n pairs, a multiple of 16: y0 = x0·cos - x1·sin, y1 = x0·sin + x1·cos.
 //
+//go:noinline
+func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int) {
+	ropeHalfF32NEON(y0, y1, x0, x1, cos, sin, n)
+}
+
 //go:noescape
-func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int)
+func ropeHalfF32NEON(y0, y1, x0, x1, cos, sin *float32, n int)
 
 // ropePairsF32 turns the n/2 pairs of neighbours of n elements, a multiple of 16: an even one by x·cos
 // - next·sin, an odd one by previous·sin + x·cos. There is one cosine and one sine for a pair.
 //
+//go:noinline
+func ropePairsF32(y, x, cos2, sin2 *float32, n int) {
+	ropePairsF32NEON(y, x, cos2, sin2, n)
+}
+
 //go:noescape
-func ropePairsF32(y, x, cos2, sin2 *float32, n int)
+func ropePairsF32NEON(y, x, cos2, sin2 *float32, n int)

@@ -7,8 +7,8 @@
 // addF32 computes z = x + y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func addF32(z, x, y *float32, n int)
-TEXT ·addF32(SB), NOSPLIT, $0-32
+// func addF32NEON(z, x, y *float32, n int)
+TEXT ·addF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -30,8 +30,8 @@ end:
 // subF32 computes z = x - y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func subF32(z, x, y *float32, n int)
-TEXT ·subF32(SB), NOSPLIT, $0-32
+// func subF32NEON(z, x, y *float32, n int)
+TEXT ·subF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -53,8 +53,8 @@ end:
 // mulF32 computes z = x·y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func mulF32(z, x, y *float32, n int)
-TEXT ·mulF32(SB), NOSPLIT, $0-32
+// func mulF32NEON(z, x, y *float32, n int)
+TEXT ·mulF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -76,8 +76,8 @@ end:
 // divF32 computes z = x/y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func divF32(z, x, y *float32, n int)
-TEXT ·divF32(SB), NOSPLIT, $0-32
+// func divF32NEON(z, x, y *float32, n int)
+TEXT ·divF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -100,8 +100,8 @@ end:
 // of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func maximumF32(z, x, y *float32, n int)
-TEXT ·maximumF32(SB), NOSPLIT, $0-32
+// func maximumF32NEON(z, x, y *float32, n int)
+TEXT ·maximumF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -124,8 +124,8 @@ end:
 // of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func minimumF32(z, x, y *float32, n int)
-TEXT ·minimumF32(SB), NOSPLIT, $0-32
+// func minimumF32NEON(z, x, y *float32, n int)
+TEXT ·minimumF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -147,8 +147,8 @@ end:
 // negF32 computes y = -x of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func negF32(y, x *float32, n int)
-TEXT ·negF32(SB), NOSPLIT, $0-24
+// func negF32NEON(y, x *float32, n int)
+TEXT ·negF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -169,8 +169,8 @@ end:
 // absF32 computes y = |x| of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func absF32(y, x *float32, n int)
-TEXT ·absF32(SB), NOSPLIT, $0-24
+// func absF32NEON(y, x *float32, n int)
+TEXT ·absF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -191,8 +191,8 @@ end:
 // sqrtF32 computes y = √x of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func sqrtF32(y, x *float32, n int)
-TEXT ·sqrtF32(SB), NOSPLIT, $0-24
+// func sqrtF32NEON(y, x *float32, n int)
+TEXT ·sqrtF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -211,8 +211,8 @@ end:
 // fmaF32 computes z = a·b + c of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 64 bytes.
 //
-// func fmaF32(z, a, b, c *float32, n int)
-TEXT ·fmaF32(SB), NOSPLIT, $0-40
+// func fmaF32NEON(z, a, b, c *float32, n int)
+TEXT ·fmaF32NEON(SB), NOSPLIT, $0-40
 	MOVD z+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
@@ -237,8 +237,8 @@ end:
 // scaleF32 computes y = x·a of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. a in V30.
 //
-// func scaleF32(y, x *float32, a float32, n int)
-TEXT ·scaleF32(SB), NOSPLIT, $0-32
+// func scaleF32NEON(y, x *float32, a float32, n int)
+TEXT ·scaleF32NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -259,8 +259,8 @@ end:
 // quotientF32 computes y = x/a of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. a in V30.
 //
-// func quotientF32(y, x *float32, a float32, n int)
-TEXT ·quotientF32(SB), NOSPLIT, $0-32
+// func quotientF32NEON(y, x *float32, a float32, n int)
+TEXT ·quotientF32NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -281,8 +281,8 @@ end:
 // axpyF32 computes y = x·a + y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. a in V30.
 //
-// func axpyF32(y, x *float32, a float32, n int)
-TEXT ·axpyF32(SB), NOSPLIT, $0-32
+// func axpyF32NEON(y, x *float32, a float32, n int)
+TEXT ·axpyF32NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -304,8 +304,8 @@ end:
 // rmsScaleF32 computes y = (x·r)·w of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes. r in V30.
 //
-// func rmsScaleF32(y, x, w *float32, r float32, n int)
-TEXT ·rmsScaleF32(SB), NOSPLIT, $0-40
+// func rmsScaleF32NEON(y, x, w *float32, r float32, n int)
+TEXT ·rmsScaleF32NEON(SB), NOSPLIT, $0-40
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD w+16(FP), R2
@@ -331,8 +331,8 @@ end:
 // 16.
 // A turn treats 4 elements and touches 64 bytes. m in V30, r in V29.
 //
-// func layerScaleF32(y, x, w, b *float32, m, r float32, n int)
-TEXT ·layerScaleF32(SB), NOSPLIT, $0-48
+// func layerScaleF32NEON(y, x, w, b *float32, m, r float32, n int)
+TEXT ·layerScaleF32NEON(SB), NOSPLIT, $0-48
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD w+16(FP), R2
@@ -363,8 +363,8 @@ end:
 // sumF32 adds x[i] to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
-// func sumF32(lanes, x *float32, n int)
-TEXT ·sumF32(SB), NOSPLIT, $0-24
+// func sumF32NEON(lanes, x *float32, n int)
+TEXT ·sumF32NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -396,8 +396,8 @@ end:
 // elements.
 // A turn treats 16 elements and touches 256 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
-// func sum4F32(lanes, w, x, y, z *float32, n int)
-TEXT ·sum4F32(SB), NOSPLIT, $0-48
+// func sum4F32NEON(lanes, w, x, y, z *float32, n int)
+TEXT ·sum4F32NEON(SB), NOSPLIT, $0-48
 	MOVD w+8(FP), R0
 	MOVD x+16(FP), R1
 	MOVD y+24(FP), R2
@@ -458,8 +458,8 @@ end:
 // dotF32 adds x[i]·y[i], fused, to lane i%16. n is a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
-// func dotF32(lanes, x, y *float32, n int)
-TEXT ·dotF32(SB), NOSPLIT, $0-32
+// func dotF32NEON(lanes, x, y *float32, n int)
+TEXT ·dotF32NEON(SB), NOSPLIT, $0-32
 	MOVD x+8(FP), R0
 	MOVD y+16(FP), R1
 	MOVD n+24(FP), R9
@@ -497,8 +497,8 @@ end:
 // A turn treats 16 elements and touches 64 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26.
 //
-// func squaresF32(lanes, x *float32, m float32, n int)
-TEXT ·squaresF32(SB), NOSPLIT, $0-32
+// func squaresF32NEON(lanes, x *float32, m float32, n int)
+TEXT ·squaresF32NEON(SB), NOSPLIT, $0-32
 	MOVD x+8(FP), R0
 	MOVD n+24(FP), R9
 	FMOVS m+16(FP), F30
@@ -537,8 +537,8 @@ end:
 // A turn treats 16 elements and touches 128 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26.
 //
-// func expSumF32(lanes, y, x *float32, m float32, n int)
-TEXT ·expSumF32(SB), NOSPLIT, $0-40
+// func expSumF32NEON(lanes, y, x *float32, m float32, n int)
+TEXT ·expSumF32NEON(SB), NOSPLIT, $0-40
 	MOVD y+8(FP), R0
 	MOVD x+16(FP), R1
 	MOVD n+32(FP), R9
@@ -696,8 +696,8 @@ end:
 // a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
-// func maxF32(lanes, x *float32, n int)
-TEXT ·maxF32(SB), NOSPLIT, $0-24
+// func maxF32NEON(lanes, x *float32, n int)
+TEXT ·maxF32NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -733,8 +733,8 @@ end:
 // a multiple of 16; lanes has 16 elements.
 // A turn treats 16 elements and touches 64 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27.
 //
-// func minF32(lanes, x *float32, n int)
-TEXT ·minF32(SB), NOSPLIT, $0-24
+// func minF32NEON(lanes, x *float32, n int)
+TEXT ·minF32NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -769,8 +769,8 @@ end:
 // addF64 computes z = x + y of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func addF64(z, x, y *float64, n int)
-TEXT ·addF64(SB), NOSPLIT, $0-32
+// func addF64NEON(z, x, y *float64, n int)
+TEXT ·addF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -792,8 +792,8 @@ end:
 // subF64 computes z = x - y of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func subF64(z, x, y *float64, n int)
-TEXT ·subF64(SB), NOSPLIT, $0-32
+// func subF64NEON(z, x, y *float64, n int)
+TEXT ·subF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -815,8 +815,8 @@ end:
 // mulF64 computes z = x·y of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func mulF64(z, x, y *float64, n int)
-TEXT ·mulF64(SB), NOSPLIT, $0-32
+// func mulF64NEON(z, x, y *float64, n int)
+TEXT ·mulF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -838,8 +838,8 @@ end:
 // divF64 computes z = x/y of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func divF64(z, x, y *float64, n int)
-TEXT ·divF64(SB), NOSPLIT, $0-32
+// func divF64NEON(z, x, y *float64, n int)
+TEXT ·divF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -862,8 +862,8 @@ end:
 // of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func maximumF64(z, x, y *float64, n int)
-TEXT ·maximumF64(SB), NOSPLIT, $0-32
+// func maximumF64NEON(z, x, y *float64, n int)
+TEXT ·maximumF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -886,8 +886,8 @@ end:
 // of 16.
 // A turn treats 2 elements and touches 48 bytes.
 //
-// func minimumF64(z, x, y *float64, n int)
-TEXT ·minimumF64(SB), NOSPLIT, $0-32
+// func minimumF64NEON(z, x, y *float64, n int)
+TEXT ·minimumF64NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -909,8 +909,8 @@ end:
 // negF64 computes y = -x of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes.
 //
-// func negF64(y, x *float64, n int)
-TEXT ·negF64(SB), NOSPLIT, $0-24
+// func negF64NEON(y, x *float64, n int)
+TEXT ·negF64NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -931,8 +931,8 @@ end:
 // absF64 computes y = |x| of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes.
 //
-// func absF64(y, x *float64, n int)
-TEXT ·absF64(SB), NOSPLIT, $0-24
+// func absF64NEON(y, x *float64, n int)
+TEXT ·absF64NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -953,8 +953,8 @@ end:
 // sqrtF64 computes y = √x of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes.
 //
-// func sqrtF64(y, x *float64, n int)
-TEXT ·sqrtF64(SB), NOSPLIT, $0-24
+// func sqrtF64NEON(y, x *float64, n int)
+TEXT ·sqrtF64NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -973,8 +973,8 @@ end:
 // fmaF64 computes z = a·b + c of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 64 bytes.
 //
-// func fmaF64(z, a, b, c *float64, n int)
-TEXT ·fmaF64(SB), NOSPLIT, $0-40
+// func fmaF64NEON(z, a, b, c *float64, n int)
+TEXT ·fmaF64NEON(SB), NOSPLIT, $0-40
 	MOVD z+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
@@ -999,8 +999,8 @@ end:
 // scaleF64 computes y = x·a of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes. a in V30.
 //
-// func scaleF64(y, x *float64, a float64, n int)
-TEXT ·scaleF64(SB), NOSPLIT, $0-32
+// func scaleF64NEON(y, x *float64, a float64, n int)
+TEXT ·scaleF64NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -1021,8 +1021,8 @@ end:
 // quotientF64 computes y = x/a of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes. a in V30.
 //
-// func quotientF64(y, x *float64, a float64, n int)
-TEXT ·quotientF64(SB), NOSPLIT, $0-32
+// func quotientF64NEON(y, x *float64, a float64, n int)
+TEXT ·quotientF64NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -1043,8 +1043,8 @@ end:
 // axpyF64 computes y = x·a + y of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes. a in V30.
 //
-// func axpyF64(y, x *float64, a float64, n int)
-TEXT ·axpyF64(SB), NOSPLIT, $0-32
+// func axpyF64NEON(y, x *float64, a float64, n int)
+TEXT ·axpyF64NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+24(FP), R9
@@ -1066,8 +1066,8 @@ end:
 // rmsScaleF64 computes y = (x·r)·w of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes. r in V30.
 //
-// func rmsScaleF64(y, x, w *float64, r float64, n int)
-TEXT ·rmsScaleF64(SB), NOSPLIT, $0-40
+// func rmsScaleF64NEON(y, x, w *float64, r float64, n int)
+TEXT ·rmsScaleF64NEON(SB), NOSPLIT, $0-40
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD w+16(FP), R2
@@ -1093,8 +1093,8 @@ end:
 // 16.
 // A turn treats 2 elements and touches 64 bytes. m in V30, r in V29.
 //
-// func layerScaleF64(y, x, w, b *float64, m, r float64, n int)
-TEXT ·layerScaleF64(SB), NOSPLIT, $0-56
+// func layerScaleF64NEON(y, x, w, b *float64, m, r float64, n int)
+TEXT ·layerScaleF64NEON(SB), NOSPLIT, $0-56
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD w+16(FP), R2
@@ -1126,8 +1126,8 @@ end:
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
-// func sumF64(lanes, x *float64, n int)
-TEXT ·sumF64(SB), NOSPLIT, $0-24
+// func sumF64NEON(lanes, x *float64, n int)
+TEXT ·sumF64NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -1176,8 +1176,8 @@ end:
 // A turn treats 16 elements and touches 512 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
-// func sum4F64(lanes, w, x, y, z *float64, n int)
-TEXT ·sum4F64(SB), NOSPLIT, $0-48
+// func sum4F64NEON(lanes, w, x, y, z *float64, n int)
+TEXT ·sum4F64NEON(SB), NOSPLIT, $0-48
 	MOVD w+8(FP), R0
 	MOVD x+16(FP), R1
 	MOVD y+24(FP), R2
@@ -1279,8 +1279,8 @@ end:
 // A turn treats 16 elements and touches 256 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
-// func dotF64(lanes, x, y *float64, n int)
-TEXT ·dotF64(SB), NOSPLIT, $0-32
+// func dotF64NEON(lanes, x, y *float64, n int)
+TEXT ·dotF64NEON(SB), NOSPLIT, $0-32
 	MOVD x+8(FP), R0
 	MOVD y+16(FP), R1
 	MOVD n+24(FP), R9
@@ -1338,8 +1338,8 @@ end:
 // A turn treats 16 elements and touches 128 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26, acc4 in V25, acc5 in V24, acc6 in V23, acc7 in V22.
 //
-// func squaresF64(lanes, x *float64, m float64, n int)
-TEXT ·squaresF64(SB), NOSPLIT, $0-32
+// func squaresF64NEON(lanes, x *float64, m float64, n int)
+TEXT ·squaresF64NEON(SB), NOSPLIT, $0-32
 	MOVD x+8(FP), R0
 	MOVD n+24(FP), R9
 	FMOVD m+16(FP), F30
@@ -1398,8 +1398,8 @@ end:
 // A turn treats 16 elements and touches 256 bytes. m in V30, acc0 in V29, acc1 in V28, acc2 in V27,
 // acc3 in V26, acc4 in V25, acc5 in V24, acc6 in V23, acc7 in V22, 5 constants in memory.
 //
-// func expSumF64(lanes, y, x *float64, m float64, n int)
-TEXT ·expSumF64(SB), NOSPLIT, $0-40
+// func expSumF64NEON(lanes, y, x *float64, m float64, n int)
+TEXT ·expSumF64NEON(SB), NOSPLIT, $0-40
 	MOVD y+8(FP), R0
 	MOVD x+16(FP), R1
 	MOVD n+32(FP), R9
@@ -1812,8 +1812,8 @@ end:
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
-// func maxF64(lanes, x *float64, n int)
-TEXT ·maxF64(SB), NOSPLIT, $0-24
+// func maxF64NEON(lanes, x *float64, n int)
+TEXT ·maxF64NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -1870,8 +1870,8 @@ end:
 // A turn treats 16 elements and touches 128 bytes. acc0 in V30, acc1 in V29, acc2 in V28, acc3 in V27,
 // acc4 in V26, acc5 in V25, acc6 in V24, acc7 in V23.
 //
-// func minF64(lanes, x *float64, n int)
-TEXT ·minF64(SB), NOSPLIT, $0-24
+// func minF64NEON(lanes, x *float64, n int)
+TEXT ·minF64NEON(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R0
 	MOVD n+16(FP), R9
 	MOVD lanes+0(FP), R10
@@ -1926,8 +1926,8 @@ end:
 // equalF32 computes z = x == y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 36 bytes.
 //
-// func equalF32(z *bool, x, y *float32, n int)
-TEXT ·equalF32(SB), NOSPLIT, $0-32
+// func equalF32NEON(z *bool, x, y *float32, n int)
+TEXT ·equalF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -1952,8 +1952,8 @@ end:
 // notEqualF32 computes z = x != y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 36 bytes.
 //
-// func notEqualF32(z *bool, x, y *float32, n int)
-TEXT ·notEqualF32(SB), NOSPLIT, $0-32
+// func notEqualF32NEON(z *bool, x, y *float32, n int)
+TEXT ·notEqualF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -1979,8 +1979,8 @@ end:
 // lessF32 computes z = x < y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 36 bytes.
 //
-// func lessF32(z *bool, x, y *float32, n int)
-TEXT ·lessF32(SB), NOSPLIT, $0-32
+// func lessF32NEON(z *bool, x, y *float32, n int)
+TEXT ·lessF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -2005,8 +2005,8 @@ end:
 // lessEqualF32 computes z = x <= y of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 36 bytes.
 //
-// func lessEqualF32(z *bool, x, y *float32, n int)
-TEXT ·lessEqualF32(SB), NOSPLIT, $0-32
+// func lessEqualF32NEON(z *bool, x, y *float32, n int)
+TEXT ·lessEqualF32NEON(SB), NOSPLIT, $0-32
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -2031,8 +2031,8 @@ end:
 // expF32 computes y = exp(x) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func expF32(y, x *float32, n int)
-TEXT ·expF32(SB), NOSPLIT, $0-24
+// func expF32NEON(y, x *float32, n int)
+TEXT ·expF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2089,8 +2089,8 @@ end:
 // expF64 computes y = exp(x) of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes.
 //
-// func expF64(y, x *float64, n int)
-TEXT ·expF64(SB), NOSPLIT, $0-24
+// func expF64NEON(y, x *float64, n int)
+TEXT ·expF64NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2168,8 +2168,8 @@ end:
 // logF32 computes y = ln(x) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func logF32(y, x *float32, n int)
-TEXT ·logF32(SB), NOSPLIT, $0-24
+// func logF32NEON(y, x *float32, n int)
+TEXT ·logF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2238,8 +2238,8 @@ end:
 // tanhF32 computes y = tanh(x) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. 1 constants in memory.
 //
-// func tanhF32(y, x *float32, n int)
-TEXT ·tanhF32(SB), NOSPLIT, $0-24
+// func tanhF32NEON(y, x *float32, n int)
+TEXT ·tanhF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2326,8 +2326,8 @@ end:
 // erfF32 computes y = erf(x) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. 9 constants in memory.
 //
-// func erfF32(y, x *float32, n int)
-TEXT ·erfF32(SB), NOSPLIT, $0-24
+// func erfF32NEON(y, x *float32, n int)
+TEXT ·erfF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2432,8 +2432,8 @@ end:
 // sigmoidF32 computes y = 1/(1 + exp(-x)) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func sigmoidF32(y, x *float32, n int)
-TEXT ·sigmoidF32(SB), NOSPLIT, $0-24
+// func sigmoidF32NEON(y, x *float32, n int)
+TEXT ·sigmoidF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2497,8 +2497,8 @@ end:
 // siluF32 computes y = x·sigmoid(x) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func siluF32(y, x *float32, n int)
-TEXT ·siluF32(SB), NOSPLIT, $0-24
+// func siluF32NEON(y, x *float32, n int)
+TEXT ·siluF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2563,8 +2563,8 @@ end:
 // swigluF32 computes y = silu(x)·u of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func swigluF32(y, x, u *float32, n int)
-TEXT ·swigluF32(SB), NOSPLIT, $0-32
+// func swigluF32NEON(y, x, u *float32, n int)
+TEXT ·swigluF32NEON(SB), NOSPLIT, $0-32
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD u+16(FP), R2
@@ -2633,8 +2633,8 @@ end:
 // geluF32 computes y = ½x·(1 + erf(x/√2)) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. 12 constants in memory.
 //
-// func geluF32(y, x *float32, n int)
-TEXT ·geluF32(SB), NOSPLIT, $0-24
+// func geluF32NEON(y, x *float32, n int)
+TEXT ·geluF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2745,8 +2745,8 @@ end:
 // geluTanhF32 computes y = x·sigmoid(√(8/π)·(x + 0.044715x³)) of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes.
 //
-// func geluTanhF32(y, x *float32, n int)
-TEXT ·geluTanhF32(SB), NOSPLIT, $0-24
+// func geluTanhF32NEON(y, x *float32, n int)
+TEXT ·geluTanhF32NEON(SB), NOSPLIT, $0-24
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R9
@@ -2817,8 +2817,8 @@ end:
 // ropeHalfF32 turns n pairs, a multiple of 16: y0 = x0·cos - x1·sin, y1 = x0·sin + x1·cos.
 // A turn treats 4 elements and touches 96 bytes.
 //
-// func ropeHalfF32(y0, y1, x0, x1, cos, sin *float32, n int)
-TEXT ·ropeHalfF32(SB), NOSPLIT, $0-56
+// func ropeHalfF32NEON(y0, y1, x0, x1, cos, sin *float32, n int)
+TEXT ·ropeHalfF32NEON(SB), NOSPLIT, $0-56
 	MOVD y0+0(FP), R0
 	MOVD y1+8(FP), R1
 	MOVD x0+16(FP), R2
@@ -2855,8 +2855,8 @@ end:
 // - next·sin, an odd one by previous·sin + x·cos. There is one cosine and one sine for a pair.
 // A turn treats 4 elements and touches 48 bytes.
 //
-// func ropePairsF32(y, x, cos2, sin2 *float32, n int)
-TEXT ·ropePairsF32(SB), NOSPLIT, $0-40
+// func ropePairsF32NEON(y, x, cos2, sin2 *float32, n int)
+TEXT ·ropePairsF32NEON(SB), NOSPLIT, $0-40
 	MOVD y+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD cos2+16(FP), R2

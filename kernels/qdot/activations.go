@@ -35,7 +35,7 @@ const smallest = 0x1p-100
 func Quantize(dst []uint32, x []float32) {
 	dst = dst[:ActivationWords(len(x))]
 	if assembly() {
-		const most = 4096 // groups that one call of the assembly takes, which cannot be preempted
+		const most = 1024 // groups that one call of the assembly takes, which cannot be preempted
 		for g := 0; g < len(x)/Group; g += most {
 			quantizeRow(&dst[g*Record], &x[g*Group], min(most, len(x)/Group-g))
 		}

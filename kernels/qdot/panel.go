@@ -34,7 +34,7 @@ func (f *Format) Pack(panel, rows []byte, n, k, stride int) {
 	_ = rows[(n-1)*stride+blocks*f.Bytes-1]
 	words, at := f.words(), f.wordsAt()
 	if n == Rows && assembly() {
-		most := max(1, 1<<17/(f.Bytes*Rows)) // blocks that one call of the assembly takes, which cannot be preempted
+		most := max(1, 1<<16/(f.Bytes*Rows)) // blocks that one call of the assembly takes, which cannot be preempted
 		for b := 0; b < blocks; b += most {
 			packPanel(&panel[b*f.Bytes*Rows], &rows[b*f.Bytes], stride, min(most, blocks-b), f.odd, f.oddAt, at-f.oddAt,
 				words, f.Bytes-at-4*words)

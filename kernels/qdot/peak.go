@@ -8,7 +8,10 @@ func Peak(turns int) (operations int) {
 	if !vectors() || cpu.Current() == cpu.AVX512 && !cpu.Has(cpu.AVX512VNNI) {
 		return 0
 	}
-	peak(turns)
+	const most = 4096 // a call of assembly cannot be preempted
+	for left := turns; left > 0; left -= most {
+		peak(min(left, most))
+	}
 	perVector := map[cpu.Tier]int{cpu.AVX512: 128, cpu.AVXVNNI: 64, cpu.AVX2: 64, cpu.NEON: 32, cpu.I8MM: 64}
 	return 12 * turns * perVector[cpu.Current()]
 }

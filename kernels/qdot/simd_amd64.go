@@ -1357,6 +1357,8 @@ func dotPeakAVXVNNI(turns int)
 func dotPeakAVX2(turns int)
 
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
+//
+//go:noinline
 func quantizeRow(dst *uint32, x *float32, groups int) {
 	quantizeRowAVX2(dst, x, groups)
 }
@@ -1367,6 +1369,8 @@ func quantizeRowAVX2(dst *uint32, x *float32, groups int)
 // packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd
 // bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.
 // The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
+//
+//go:noinline
 func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int) {
 	packPanelAVX2(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
 }
@@ -1376,6 +1380,8 @@ func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words
 
 // fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
 // Memory that is not there does no harm.
+//
+//go:noinline
 func fetch(p uintptr, lines int) {
 	fetchAVX2(p, lines)
 }

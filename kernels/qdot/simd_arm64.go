@@ -606,21 +606,36 @@ func dotPeak(turns int)
 
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
 //
+//go:noinline
+func quantizeRow(dst *uint32, x *float32, groups int) {
+	quantizeRowNEON(dst, x, groups)
+}
+
 //go:noescape
-func quantizeRow(dst *uint32, x *float32, groups int)
+func quantizeRowNEON(dst *uint32, x *float32, groups int)
 
 // packPanel writes so many blocks of 16 rows, stride bytes apart, to a panel: of each block the odd
 // bytes of all rows, 0 to 2, which begin at oddAt, then its words, at least 4, one by one of all rows.
 // The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
 //
+//go:noinline
+func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int) {
+	packPanelNEON(panel, rows, stride, blocks, odd, oddAt, toWords, words, toNext)
+}
+
 //go:noescape
-func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
+func packPanelNEON(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
 // fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
 // Memory that is not there does no harm.
 //
+//go:noinline
+func fetch(p uintptr, lines int) {
+	fetchNEON(p, lines)
+}
+
 //go:noescape
-func fetch(p uintptr, lines int)
+func fetchNEON(p uintptr, lines int)
 
 // vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
 func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {

@@ -43422,8 +43422,8 @@ loop:
 // quantizeRow writes the records of so many groups of 32 activations: see quantizeGroup.
 // A turn reads 128 bytes and writes 60.
 //
-// func quantizeRow(dst *uint32, x *float32, groups int)
-TEXT ·quantizeRow(SB), NOSPLIT, $0-24
+// func quantizeRowNEON(dst *uint32, x *float32, groups int)
+TEXT ·quantizeRowNEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD groups+16(FP), R2
@@ -43543,8 +43543,8 @@ rare:
 // The words begin toWords bytes after the odd bytes, the next block toNext bytes after the words.
 // A turn of the inner loop reads and writes 256 bytes.
 //
-// func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
-TEXT ·packPanel(SB), NOSPLIT, $0-72
+// func packPanelNEON(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
+TEXT ·packPanelNEON(SB), NOSPLIT, $0-72
 	MOVD panel+0(FP), R0
 	MOVD rows+8(FP), R1
 	MOVD stride+16(FP), R5
@@ -43767,8 +43767,8 @@ done:
 // fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
 // Memory that is not there does no harm.
 //
-// func fetch(p uintptr, lines int)
-TEXT ·fetch(SB), NOSPLIT, $0-16
+// func fetchNEON(p uintptr, lines int)
+TEXT ·fetchNEON(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD lines+8(FP), R1
 loop:

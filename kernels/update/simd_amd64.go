@@ -10,6 +10,8 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 const hasSIMD = true
 
 // combineF32 computes z = x·a + y·b of n elements, a multiple of 16.
+//
+//go:noinline
 func combineF32(z, x, y *float32, a, b float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		combineF32AVX512(z, x, y, a, b, n)
@@ -25,6 +27,8 @@ func combineF32AVX512(z, x, y *float32, a, b float32, n int)
 func combineF32AVX2(z, x, y *float32, a, b float32, n int)
 
 // descendF32 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
+//
+//go:noinline
 func descendF32(p, grad *float32, sign, l2, rate float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		descendF32AVX512(p, grad, sign, l2, rate, n)
@@ -41,6 +45,8 @@ func descendF32AVX2(p, grad *float32, sign, l2, rate float32, n int)
 
 // momentumF32 sets x = grad·sign + p·l2 and b = b·keep + x·add and subtracts (x·fresh + b·old)·rate
 // from p of n elements, a multiple of 16.
+//
+//go:noinline
 func momentumF32(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		momentumF32AVX512(p, grad, b, sign, l2, keep, add, fresh, old, rate, n)
@@ -57,6 +63,8 @@ func momentumF32AVX2(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate 
 
 // adamF32 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2 and p = p·decay - m/(√v·root
 // + eps)·rate of n elements, a multiple of 16.
+//
+//go:noinline
 func adamF32(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		adamF32AVX512(p, grad, m, v, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
@@ -73,6 +81,8 @@ func adamF32AVX2(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, 
 
 // adamMaxF32 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2, top = max(top, v) and p
 // = p·decay - m/(√top·root + eps)·rate of n elements, a multiple of 16.
+//
+//go:noinline
 func adamMaxF32(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		adamMaxF32AVX512(p, grad, m, v, top, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
@@ -89,6 +99,8 @@ func adamMaxF32AVX2(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2
 
 // lionF32 sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2
 // of n elements, a multiple of 16.
+//
+//go:noinline
 func lionF32(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		lionF32AVX512(p, grad, m, sign, decay, b1, c1, b2, c2, rate, n)
@@ -104,6 +116,8 @@ func lionF32AVX512(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float3
 func lionF32AVX2(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int)
 
 // combineF64 computes z = x·a + y·b of n elements, a multiple of 16.
+//
+//go:noinline
 func combineF64(z, x, y *float64, a, b float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		combineF64AVX512(z, x, y, a, b, n)
@@ -119,6 +133,8 @@ func combineF64AVX512(z, x, y *float64, a, b float64, n int)
 func combineF64AVX2(z, x, y *float64, a, b float64, n int)
 
 // descendF64 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
+//
+//go:noinline
 func descendF64(p, grad *float64, sign, l2, rate float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		descendF64AVX512(p, grad, sign, l2, rate, n)
@@ -135,6 +151,8 @@ func descendF64AVX2(p, grad *float64, sign, l2, rate float64, n int)
 
 // momentumF64 sets x = grad·sign + p·l2 and b = b·keep + x·add and subtracts (x·fresh + b·old)·rate
 // from p of n elements, a multiple of 16.
+//
+//go:noinline
 func momentumF64(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		momentumF64AVX512(p, grad, b, sign, l2, keep, add, fresh, old, rate, n)
@@ -151,6 +169,8 @@ func momentumF64AVX2(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate 
 
 // adamF64 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2 and p = p·decay - m/(√v·root
 // + eps)·rate of n elements, a multiple of 16.
+//
+//go:noinline
 func adamF64(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		adamF64AVX512(p, grad, m, v, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
@@ -167,6 +187,8 @@ func adamF64AVX2(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, 
 
 // adamMaxF64 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2, top = max(top, v) and p
 // = p·decay - m/(√top·root + eps)·rate of n elements, a multiple of 16.
+//
+//go:noinline
 func adamMaxF64(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		adamMaxF64AVX512(p, grad, m, v, top, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
@@ -183,6 +205,8 @@ func adamMaxF64AVX2(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2
 
 // lionF64 sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2
 // of n elements, a multiple of 16.
+//
+//go:noinline
 func lionF64(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int) {
 	if cpu.Current() == cpu.AVX512 {
 		lionF64AVX512(p, grad, m, sign, decay, b1, c1, b2, c2, rate, n)

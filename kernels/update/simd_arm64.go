@@ -9,68 +9,128 @@ const hasSIMD = true
 
 // combineF32 computes z = x·a + y·b of n elements, a multiple of 16.
 //
+//go:noinline
+func combineF32(z, x, y *float32, a, b float32, n int) {
+	combineF32NEON(z, x, y, a, b, n)
+}
+
 //go:noescape
-func combineF32(z, x, y *float32, a, b float32, n int)
+func combineF32NEON(z, x, y *float32, a, b float32, n int)
 
 // descendF32 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
 //
+//go:noinline
+func descendF32(p, grad *float32, sign, l2, rate float32, n int) {
+	descendF32NEON(p, grad, sign, l2, rate, n)
+}
+
 //go:noescape
-func descendF32(p, grad *float32, sign, l2, rate float32, n int)
+func descendF32NEON(p, grad *float32, sign, l2, rate float32, n int)
 
 // momentumF32 sets x = grad·sign + p·l2 and b = b·keep + x·add and subtracts (x·fresh + b·old)·rate
 // from p of n elements, a multiple of 16.
 //
+//go:noinline
+func momentumF32(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int) {
+	momentumF32NEON(p, grad, b, sign, l2, keep, add, fresh, old, rate, n)
+}
+
 //go:noescape
-func momentumF32(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int)
+func momentumF32NEON(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int)
 
 // adamF32 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2 and p = p·decay - m/(√v·root
 // + eps)·rate of n elements, a multiple of 16.
 //
+//go:noinline
+func adamF32(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int) {
+	adamF32NEON(p, grad, m, v, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
+}
+
 //go:noescape
-func adamF32(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
+func adamF32NEON(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
 
 // adamMaxF32 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2, top = max(top, v) and p
 // = p·decay - m/(√top·root + eps)·rate of n elements, a multiple of 16.
 //
+//go:noinline
+func adamMaxF32(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int) {
+	adamMaxF32NEON(p, grad, m, v, top, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
+}
+
 //go:noescape
-func adamMaxF32(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
+func adamMaxF32NEON(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
 
 // lionF32 sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2
 // of n elements, a multiple of 16.
 //
+//go:noinline
+func lionF32(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int) {
+	lionF32NEON(p, grad, m, sign, decay, b1, c1, b2, c2, rate, n)
+}
+
 //go:noescape
-func lionF32(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int)
+func lionF32NEON(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int)
 
 // combineF64 computes z = x·a + y·b of n elements, a multiple of 16.
 //
+//go:noinline
+func combineF64(z, x, y *float64, a, b float64, n int) {
+	combineF64NEON(z, x, y, a, b, n)
+}
+
 //go:noescape
-func combineF64(z, x, y *float64, a, b float64, n int)
+func combineF64NEON(z, x, y *float64, a, b float64, n int)
 
 // descendF64 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
 //
+//go:noinline
+func descendF64(p, grad *float64, sign, l2, rate float64, n int) {
+	descendF64NEON(p, grad, sign, l2, rate, n)
+}
+
 //go:noescape
-func descendF64(p, grad *float64, sign, l2, rate float64, n int)
+func descendF64NEON(p, grad *float64, sign, l2, rate float64, n int)
 
 // momentumF64 sets x = grad·sign + p·l2 and b = b·keep + x·add and subtracts (x·fresh + b·old)·rate
 // from p of n elements, a multiple of 16.
 //
+//go:noinline
+func momentumF64(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int) {
+	momentumF64NEON(p, grad, b, sign, l2, keep, add, fresh, old, rate, n)
+}
+
 //go:noescape
-func momentumF64(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int)
+func momentumF64NEON(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int)
 
 // adamF64 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2 and p = p·decay - m/(√v·root
 // + eps)·rate of n elements, a multiple of 16.
 //
+//go:noinline
+func adamF64(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int) {
+	adamF64NEON(p, grad, m, v, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
+}
+
 //go:noescape
-func adamF64(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
+func adamF64NEON(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
 
 // adamMaxF64 sets x = grad·sign + p·l2, m = m·b1 + x·c1 and v = v·b2 + x²·c2, top = max(top, v) and p
 // = p·decay - m/(√top·root + eps)·rate of n elements, a multiple of 16.
 //
+//go:noinline
+func adamMaxF64(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int) {
+	adamMaxF64NEON(p, grad, m, v, top, sign, l2, decay, b1, c1, b2, c2, root, eps, rate, n)
+}
+
 //go:noescape
-func adamMaxF64(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
+func adamMaxF64NEON(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
 
 // lionF64 sets x = grad·sign, subtracts sign(m·b1 + x·c1)·rate from p·decay and sets m = m·b2 + x·c2
 // of n elements, a multiple of 16.
 //
+//go:noinline
+func lionF64(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int) {
+	lionF64NEON(p, grad, m, sign, decay, b1, c1, b2, c2, rate, n)
+}
+
 //go:noescape
-func lionF64(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int)
+func lionF64NEON(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int)

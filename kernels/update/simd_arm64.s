@@ -7,8 +7,8 @@
 // combineF32 computes z = x·a + y·b of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 48 bytes. a in V30, b in V29.
 //
-// func combineF32(z, x, y *float32, a, b float32, n int)
-TEXT ·combineF32(SB), NOSPLIT, $0-40
+// func combineF32NEON(z, x, y *float32, a, b float32, n int)
+TEXT ·combineF32NEON(SB), NOSPLIT, $0-40
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -36,8 +36,8 @@ end:
 // descendF32 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
 // A turn treats 4 elements and touches 32 bytes. sign in V30, l2 in V29, rate in V28.
 //
-// func descendF32(p, grad *float32, sign, l2, rate float32, n int)
-TEXT ·descendF32(SB), NOSPLIT, $0-40
+// func descendF32NEON(p, grad *float32, sign, l2, rate float32, n int)
+TEXT ·descendF32NEON(SB), NOSPLIT, $0-40
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD n+32(FP), R9
@@ -69,8 +69,8 @@ end:
 // A turn treats 4 elements and touches 48 bytes. sign in V30, l2 in V29, keep in V28, add in V27,
 // fresh in V26, old in V25, rate in V24.
 //
-// func momentumF32(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int)
-TEXT ·momentumF32(SB), NOSPLIT, $0-64
+// func momentumF32NEON(p, grad, b *float32, sign, l2, keep, add, fresh, old, rate float32, n int)
+TEXT ·momentumF32NEON(SB), NOSPLIT, $0-64
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD b+16(FP), R2
@@ -120,8 +120,8 @@ end:
 // A turn treats 4 elements and touches 64 bytes. sign in V30, l2 in V29, decay in V28, b1 in V27, c1
 // in V26, b2 in V25, c2 in V24, root in V23, eps in V22, rate in V21.
 //
-// func adamF32(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
-TEXT ·adamF32(SB), NOSPLIT, $0-80
+// func adamF32NEON(p, grad, m, v *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
+TEXT ·adamF32NEON(SB), NOSPLIT, $0-80
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2
@@ -187,8 +187,8 @@ end:
 // A turn treats 4 elements and touches 80 bytes. sign in V30, l2 in V29, decay in V28, b1 in V27, c1
 // in V26, b2 in V25, c2 in V24, root in V23, eps in V22, rate in V21.
 //
-// func adamMaxF32(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
-TEXT ·adamMaxF32(SB), NOSPLIT, $0-88
+// func adamMaxF32NEON(p, grad, m, v, top *float32, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float32, n int)
+TEXT ·adamMaxF32NEON(SB), NOSPLIT, $0-88
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2
@@ -260,8 +260,8 @@ end:
 // A turn treats 4 elements and touches 48 bytes. sign in V30, b1 in V29, c1 in V28, b2 in V27, c2 in
 // V26, decay in V25, rate in V24.
 //
-// func lionF32(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int)
-TEXT ·lionF32(SB), NOSPLIT, $0-64
+// func lionF32NEON(p, grad, m *float32, sign, decay, b1, c1, b2, c2, rate float32, n int)
+TEXT ·lionF32NEON(SB), NOSPLIT, $0-64
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2
@@ -316,8 +316,8 @@ end:
 // combineF64 computes z = x·a + y·b of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 48 bytes. a in V30, b in V29.
 //
-// func combineF64(z, x, y *float64, a, b float64, n int)
-TEXT ·combineF64(SB), NOSPLIT, $0-48
+// func combineF64NEON(z, x, y *float64, a, b float64, n int)
+TEXT ·combineF64NEON(SB), NOSPLIT, $0-48
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
@@ -345,8 +345,8 @@ end:
 // descendF64 subtracts (grad·sign + p·l2)·rate from p of n elements, a multiple of 16.
 // A turn treats 2 elements and touches 32 bytes. sign in V30, l2 in V29, rate in V28.
 //
-// func descendF64(p, grad *float64, sign, l2, rate float64, n int)
-TEXT ·descendF64(SB), NOSPLIT, $0-48
+// func descendF64NEON(p, grad *float64, sign, l2, rate float64, n int)
+TEXT ·descendF64NEON(SB), NOSPLIT, $0-48
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD n+40(FP), R9
@@ -378,8 +378,8 @@ end:
 // A turn treats 2 elements and touches 48 bytes. sign in V30, l2 in V29, keep in V28, add in V27,
 // fresh in V26, old in V25, rate in V24.
 //
-// func momentumF64(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int)
-TEXT ·momentumF64(SB), NOSPLIT, $0-88
+// func momentumF64NEON(p, grad, b *float64, sign, l2, keep, add, fresh, old, rate float64, n int)
+TEXT ·momentumF64NEON(SB), NOSPLIT, $0-88
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD b+16(FP), R2
@@ -429,8 +429,8 @@ end:
 // A turn treats 2 elements and touches 64 bytes. sign in V30, l2 in V29, decay in V28, b1 in V27, c1
 // in V26, b2 in V25, c2 in V24, root in V23, eps in V22, rate in V21.
 //
-// func adamF64(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
-TEXT ·adamF64(SB), NOSPLIT, $0-120
+// func adamF64NEON(p, grad, m, v *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
+TEXT ·adamF64NEON(SB), NOSPLIT, $0-120
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2
@@ -496,8 +496,8 @@ end:
 // A turn treats 2 elements and touches 80 bytes. sign in V30, l2 in V29, decay in V28, b1 in V27, c1
 // in V26, b2 in V25, c2 in V24, root in V23, eps in V22, rate in V21.
 //
-// func adamMaxF64(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
-TEXT ·adamMaxF64(SB), NOSPLIT, $0-128
+// func adamMaxF64NEON(p, grad, m, v, top *float64, sign, l2, decay, b1, c1, b2, c2, root, eps, rate float64, n int)
+TEXT ·adamMaxF64NEON(SB), NOSPLIT, $0-128
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2
@@ -569,8 +569,8 @@ end:
 // A turn treats 2 elements and touches 48 bytes. sign in V30, b1 in V29, c1 in V28, b2 in V27, c2 in
 // V26, decay in V25, rate in V24.
 //
-// func lionF64(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int)
-TEXT ·lionF64(SB), NOSPLIT, $0-88
+// func lionF64NEON(p, grad, m *float64, sign, decay, b1, c1, b2, c2, rate float64, n int)
+TEXT ·lionF64NEON(SB), NOSPLIT, $0-88
 	MOVD p+0(FP), R0
 	MOVD grad+8(FP), R1
 	MOVD m+16(FP), R2

@@ -58,6 +58,14 @@ type function struct {
 	local           bool // called by a chooser of its own, in extra
 }
 
+// symbol is the name of f in tier t: never that of the Go function that calls it.
+func (f *function) symbol(t *tier) string {
+	if t.suffix == "" && !f.local {
+		return f.name + "NEON"
+	}
+	return f.name + t.suffix
+}
+
 // A source collects the functions of one package.
 type source struct {
 	pkg   string
@@ -115,8 +123,8 @@ func (s *source) begin(f *function, t *tier, notes string) {
 	if notes != "" {
 		fmt.Fprintf(w, "// %s\n", strings.ReplaceAll(wrap(notes, 100), "\n", "\n// "))
 	}
-	fmt.Fprintf(w, "//\n// func %s%s(%s)\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n",
-		f.name, t.suffix, f.list, f.name, t.suffix, s.locals, offset)
+	fmt.Fprintf(w, "//\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n",
+		f.symbol(t), f.list, f.symbol(t), s.locals, offset)
 	s.locals = 0
 }
 
@@ -164,8 +172,9 @@ func (s *source) files() map[string]string {
 }
 
 // declarations writes the Go side of an architecture: the assembly functions
-// and, if there are several tiers, a function that calls the current one's. It
-// does so by a direct call: through a variable the arguments would escape.
+// and a function that calls the current tier's. It
+// does so by a direct call: through a variable the arguments would escape. It is not inlined: its prologue is where
+// the collector can stop a goroutine that calls nothing but assembly, of which a call has none.
 func (s *source) declarations(arch string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s//go:build !purego\n\npackage %s\n\n", notice, s.pkg)
@@ -177,11 +186,11 @@ func (s *source) declarations(arch string) string {
 		names := []string{}
 		for _, t := range f.tiers {
 			if t.arch == arch {
-				names = append(names, f.name+t.suffix)
+				names = append(names, f.symbol(t))
 			}
 		}
 		doc := "// " + strings.ReplaceAll(wrap(f.doc, 100), "\n", "\n// ")
-		if arch == "amd64" && !f.local {
+		if !f.local && len(names) > 0 {
 			call := []string{}
 			for _, p := range f.params {
 				call = append(call, p.name)
@@ -192,7 +201,7 @@ func (s *source) declarations(arch string) string {
 				body = fmt.Sprintf("\tif cpu.Current() == cpu.AVX512 {\n\t\t%s(%s)\n\t\treturn\n\t}\n%s",
 					names[0], args, body)
 			}
-			fmt.Fprintf(&b, "\n%s\nfunc %s(%s) {\n%s}\n", doc, f.name, f.list, body)
+			fmt.Fprintf(&b, "\n%s\n//\n//go:noinline\nfunc %s(%s) {\n%s}\n", doc, f.name, f.list, body)
 			doc = ""
 		}
 		if doc != "" {
