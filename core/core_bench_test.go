@@ -1,6 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -42,10 +45,17 @@ func BenchmarkPlanHit(b *testing.B) {
 	}
 }
 
-// BenchmarkCollection is a collection of garbage while another goroutine multiplies matrices: it waits for the kernel
-// that runs. (With all processors multiplying it would also wait for its turn on one.)
+// BenchmarkCollection is a collection of garbage while another goroutine multiplies matrices, alone or with all
+// workers: it waits for the kernels that run, and in the second case for a turn on a processor. A collection counts as
+// undisturbed if the threads of this process waited less than 100 µs for processors that other programs had.
 func BenchmarkCollection(b *testing.B) {
-	e := NewEnv(0, 1)
+	for name, workers := range map[string]int{"alone": 1, "workers": 0} {
+		b.Run(name, func(b *testing.B) { benchCollection(b, workers) })
+	}
+}
+
+func benchCollection(b *testing.B, workers int) {
+	e := NewEnv(0, workers)
 	in, _ := axis.Parse("row in")
 	out, _ := axis.Parse("in out")
 	x, w := e.Tensor(dtype.F32, in, 1024, 1024), e.Tensor(dtype.F32, out, 1024, 1024)
@@ -61,15 +71,38 @@ func BenchmarkCollection(b *testing.B) {
 			}
 		}
 	}()
-	var times []time.Duration
+	var times, undisturbed []time.Duration
 	for b.Loop() {
-		begin := time.Now()
+		delay, begin := processorDelay(), time.Now()
 		runtime.GC()
-		times = append(times, time.Since(begin))
+		took := time.Since(begin)
+		if times = append(times, took); processorDelay()-delay < 100*time.Microsecond {
+			undisturbed = append(undisturbed, took)
+		}
 	}
 	close(stop)
 	<-done
 	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "µs/median")
-	b.ReportMetric(float64(times[len(times)-1].Microseconds()), "µs/longest")
+	report := func(d time.Duration, unit string) { b.ReportMetric(float64(d.Microseconds()), unit) }
+	report(times[len(times)/2], "µs/median")
+	report(times[len(times)*99/100], "µs/p99")
+	report(times[len(times)-1], "µs/longest")
+	b.ReportMetric(100*float64(len(undisturbed))/float64(len(times)), "%undisturbed")
+	if len(undisturbed) > 0 {
+		report(slices.Max(undisturbed), "µs/longest-undisturbed")
+	}
+}
+
+// processorDelay is for how long the threads of this process could have run and waited for a processor, as Linux counts
+// it in /proc: what runs besides takes that. Elsewhere it is 0.
+func processorDelay() (sum time.Duration) {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
+	for _, file := range files {
+		var ran, waited int64
+		if data, err := os.ReadFile(file); err == nil {
+			fmt.Sscan(string(data), &ran, &waited)
+			sum += time.Duration(waited)
+		}
+	}
+	return sum
 }

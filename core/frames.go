@@ -95,6 +95,33 @@ func (c *Ctx) Split(n, grain int, f func(lo, hi int)) {
 	}
 }
 
+// Sweep is Split for loops that go through their operands once. Every other one takes its ranges, and thereby each
+// worker its half, backwards: it begins with what the one before touched last and left in the caches, be that its own
+// operands or its result.
+func (c *Ctx) Sweep(n, grain int, f func(lo, hi int)) {
+	e, chunks := c.c.env, ceilDiv(n, grain)
+	if e.back = !e.back && chunks < mostMirrored; !e.back {
+		c.Split(n, grain, f)
+		return
+	}
+	half := 0
+	if par.Most(&e.Control, chunks) > 1 {
+		half = chunks / 2
+	}
+	c.Split(n, grain, func(lo, hi int) {
+		i := lo / grain
+		if i < half {
+			i = half - 1 - i
+		} else {
+			i = chunks - 1 - (i - half)
+		}
+		f(i*grain, min((i+1)*grain, n))
+	})
+}
+
+// mostMirrored is how many ranges Sweep hands out backwards: of very many, Split takes several at once.
+const mostMirrored = 1 << 20
+
 // pauseLen is how many elements a loop of Eval goes through between two Pauses, which takes it less than 200 µs.
 const pauseLen = 1 << 13
 
