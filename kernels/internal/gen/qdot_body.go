@@ -403,7 +403,7 @@ type shifted struct {
 	n int
 }
 
-// timesActivation is x times the float32 that is so many bytes into the activations. With AVX-512 a multiplication reads
+// timesActivation is x times the float32 so many bytes into the activations. With AVX-512 a multiplication reads
 // it, as a broadcast of its own takes a place among the calculations.
 func (b *panelBody) timesActivation(x val, at int) val {
 	if b.t == avx512 {
