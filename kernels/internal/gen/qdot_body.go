@@ -101,7 +101,7 @@ func (b *panelBody) fetched() (n int) {
 // all four, which advance together although the words are not read in their order: the processor's own fetching, which
 // then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && b.t != neon && b.f.scattered
+	return b.vec && b.t != neon && b.f.scattered && !(b.t == avx512 && b.f.tail)
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
@@ -117,8 +117,8 @@ func (b *panelBody) ahead() (near, far int) {
 		return 2560, 4608
 	case b.t == neon:
 		return 1024, 0
-	case b.t == avx512 && b.f.endFirst:
-		return 1536, 0
+	case b.t == avx512 && b.f.tail:
+		return 2048, 0
 	case b.t == avx2 && b.f.block == 256:
 		return 512, 0
 	}
@@ -403,7 +403,7 @@ type shifted struct {
 	n int
 }
 
-// timesActivation is x times the float32 that is so many bytes into the activations. With AVX-512 a multiplication reads
+// timesActivation is x times the float32 so many bytes into the activations. With AVX-512 a multiplication reads
 // it, as a broadcast of its own takes a place among the calculations.
 func (b *panelBody) timesActivation(x val, at int) val {
 	if b.t == avx512 {

@@ -14,7 +14,7 @@ type panelFormat struct {
 
 	point     int  // bytes of a point of the grid that weights are looked up in; 0 for none
 	scattered bool // the words are not read in their order
-	endFirst  bool // they are, but for the last, which is read first
+	tail      bool // each step reads scales at the end of the block
 	single    bool // a scale's weights all come out times the same power of two
 	steps     int  // of a block, between which other panels have their turn
 	expand    func(b *panelBody, step int)
@@ -37,9 +37,9 @@ var panelFormats = []*panelFormat{
 	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
 	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
-	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, endFirst: true, steps: 2,
+	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, tail: true, steps: 2,
 		expand: (*panelBody).q2_k},
-	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, scattered: true,
+	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, scattered: true, tail: true,
 		expand: (*panelBody).q3_k},
 	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,
 		expand: (*panelBody).iq2_xxs},

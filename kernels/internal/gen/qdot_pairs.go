@@ -49,8 +49,8 @@ func (b *panelBody) q3_k(i int) {
 	b.runs(func(w int, runs []int) {
 		v, high := b.word(8+8*i+w), b.word(w)
 		if b.vec && b.t == avx512 {
-			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1 and
-			// 3 when these are moved down by one.
+			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1
+			// and 3 when these are moved down by one.
 			high = b.lookup(b.table(thirdBits), b.shift(high, 4*i))
 			even := b.add("select", temp, 0, v, b.bits(0x33333333), high)
 			odd := b.add("select", temp, 0, b.shr(v, 1), b.bits(0x66666666), high)

@@ -145,9 +145,10 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	eachC(func(at string, i, p int) { s.p("VMOVUPS %s, Z%d", at, sum(i, p)) })
 	s.p("JMP start")
 	s.place("zero")
-	for i := range rows * panels {
-		s.p("VPXORQ Z%d, Z%d, Z%d", i, i, i)
-	}
+	eachC(func(at string, i, p int) { // stores at the end would wait for their lines
+		s.p("PREFETCHT0 %s", at)
+		s.p("VPXORQ Z%d, Z%d, Z%d", sum(i, p), sum(i, p), sum(i, p))
+	})
 	s.place("start")
 	s.p("MOVQ %s, CX", s.args["groups"])
 	s.p("MOVQ %s, DI", s.args["w"])
