@@ -35,6 +35,7 @@ type Env struct {
 	scopes []*Scope
 	holds  []owned // the list of an ended scope, for reuse
 	calls  []*call // idle call frames, for reuse
+	spare  []Op    // argument structs by their operation's place, for reuse
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something
 	ahead  foresight

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -156,6 +157,8 @@ type Info struct {
 	File   string    // the source file that declares it, for its documentation
 	New    func() Op // an argument struct with every default set
 	clone  func(Op) Op
+	reset  func(Op)
+	place  int                 // in the table, from 1; 0 if it is in none
 	sample func(m *Maker) []Op // nil: the operation has no Samples of its own
 
 	blank   Op // what New copies
@@ -199,6 +202,7 @@ func Declare[T any, P interface {
 		panic("core: operation " + name + " is declared twice")
 	}
 	registry[name] = &d.Info
+	d.place = len(registry)
 	return d
 }
 
@@ -220,6 +224,7 @@ func Define[T any, P interface {
 		*a = *blank
 		return P(a)
 	}
+	d.reset = func(op Op) { *op.(P) = *blank }
 	d.clone = func(op Op) Op {
 		a := *op.(P)
 		return P(&a)
@@ -235,6 +240,29 @@ func Define[T any, P interface {
 		}
 	}
 	return d
+}
+
+// Take is i.New, of memory that Give has given back if there is some.
+func (e *Env) Take(i *Info) Op {
+	if e != nil && i.place > 0 && i.place < len(e.spare) {
+		if op := e.spare[i.place]; op != nil {
+			e.spare[i.place] = nil
+			return op
+		}
+	}
+	return i.New()
+}
+
+// Give lets Take use op again, which has run to its end. Nobody may hold it: what is recorded for gradients is a copy.
+func (e *Env) Give(i *Info, op Op) {
+	if e == nil || i.place == 0 {
+		return
+	}
+	if i.place >= len(e.spare) {
+		e.spare = slices.Grow(e.spare, len(registry)+1)[:len(registry)+1]
+	}
+	i.reset(op)
+	e.spare[i.place] = op
 }
 
 func (i *Info) readFields(t reflect.Type, base uintptr) {

@@ -357,7 +357,7 @@ func (c *call) makeOutputs() (viewed bool) {
 		c.outs = append(c.outs, c.in[0])
 		return false
 	}
-	made := c.env.where()
+	made := c.env.origin()
 	for i := range c.plan.outs {
 		o := &c.plan.outs[i]
 		t := c.env.handle(o.dtype, o.axes)

@@ -21,6 +21,7 @@ import (
 type opFunc struct {
 	info *core.Info
 	self *core.Tensor
+	it   *Interp // whose function it is; nil for a method
 }
 
 var _ star.Callable = (*opFunc)(nil)
@@ -41,9 +42,12 @@ func (f *opFunc) Hash() (uint32, error) { return star.String(f.info.Name).Hash()
 // core's errors.
 func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	it := interpOf(t)
+	it := f.it
+	if it == nil || it.thread != t {
+		it = interpOf(t)
+	}
 	c := it.frame()
-	*c = call{info: f.info, op: f.info.New(), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
+	*c = call{info: f.info, op: it.env.Take(f.info), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
 	if f.self != nil {
 		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
 		c.next, c.given = 1, 1
@@ -67,6 +71,7 @@ func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tup
 		}
 		v = many
 	}
+	it.env.Give(f.info, c.op)
 	*c = call{}
 	it.frames = append(it.frames, c)
 	return v, nil
