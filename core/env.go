@@ -27,6 +27,10 @@ type Env struct {
 	// axes. It must not run operations. It may be nil.
 	Multiplied func(x, w *Tensor, axes *axis.List)
 
+	// Computing is told of every operation when it begins to compute, and when it has. It must not run operations. It
+	// may be nil.
+	Computing func(op string, begins bool)
+
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 

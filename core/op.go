@@ -163,8 +163,12 @@ type Info struct {
 
 	blank   Op // what New copies
 	inPlace bool
-	made    bool // of others: a Composer or Composers
-	typed   bool // it has a dtype argument
+	made    bool   // of others: a Composer or Composers
+	typed   bool   // it has a dtype argument
+	sizes   bool   // it is a Sizer
+	views   bool   // it is a Viewer
+	blocks  bool   // it is Quantizing
+	must    uint64 // the fields that have to be given, bit by bit; none of those from 64 on
 	tensors []int
 	keyed   []int
 	plans   planCache
@@ -216,6 +220,7 @@ func Define[T any, P interface {
 	d := &Decl[T]{op: func(a *T) Op { return P(a) }}
 	d.Info = Info{Name: name, File: file, blank: P(new(T))}
 	d.inPlace, d.made = Is[InPlace](&d.Info), Is[Composer](&d.Info) || Is[Composers](&d.Info)
+	d.sizes, d.views, d.blocks = Is[Sizer](&d.Info), Is[Viewer](&d.Info), Is[Quantizing](&d.Info)
 	d.readFields(reflect.TypeFor[T](), 0)
 	d.setDefaults(d.blank)
 	blank := (*T)(pointerOf(d.blank))
@@ -306,9 +311,15 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 			i.typed = i.typed || field.Kind == KindDType
 			i.keyed = append(i.keyed, index)
 		}
+		if !field.Optional && !field.Rest && index < 64 {
+			i.must |= 1 << index
+		}
 		i.Fields = append(i.Fields, field)
 	}
 }
+
+// Complete tells whether no argument without a default is missing: bit k of given says that field k is there.
+func (i *Info) Complete(given uint64) bool { return i.must&^given == 0 && len(i.Fields) <= 64 }
 
 // Is tells whether operations of this kind have the power P, such as Viewer.
 func Is[P any](i *Info) bool {

@@ -166,8 +166,18 @@ func (c *call) positional(args star.Tuple) error {
 			}
 			return c.fail(fmt.Sprintf("got %s too many, want %s", much, c.usage()))
 		}
-		v, n := c.group(i)
-		if err := c.set(c.next, v); err != nil {
+		n := c.group(i)
+		var err error
+		switch {
+		case n == 1:
+			err = c.set(c.next, args[i])
+		case c.info.Fields[c.next].Kind == core.KindTensors:
+			c.given |= 1 << c.next
+			err = c.setTensorList(c.info.Fields[c.next].At(c.op), &c.info.Fields[c.next], args[i:i+n])
+		default:
+			err = c.set(c.next, args[i:i+n])
+		}
+		if err != nil {
 			return err
 		}
 		i += n
@@ -190,8 +200,8 @@ func (c *call) without(kwargs []star.Tuple, name string) string {
 	return c.info.Name + "(" + strings.Join(parts, ", ") + ")"
 }
 
-// group is the value that positional argument i begins and of how many arguments it is made.
-func (c *call) group(i int) (v star.Value, n int) {
+// group is of how many arguments the value is made that positional argument i begins.
+func (c *call) group(i int) (n int) {
 	args := c.args
 	n = 1
 	switch c.info.Fields[c.next].Kind {
@@ -204,10 +214,7 @@ func (c *call) group(i int) (v star.Value, n int) {
 			n++
 		}
 	}
-	if n > 1 {
-		return args[i : i+n], n
-	}
-	return args[i], 1
+	return n
 }
 
 // wordNext tells whether the field after the next one takes a string, so that a string following
@@ -229,6 +236,9 @@ func isString(v star.Value) bool { _, ok := v.(star.String); return ok }
 // keywords fills fields by name; what names no field goes to the field that takes the rest. A
 // reserved word is written with one underscore behind it.
 func (c *call) keywords(kwargs []star.Tuple) error {
+	if len(kwargs) == 0 {
+		return nil
+	}
 	rest := c.rest()
 	var names []string
 	var values []star.Value
@@ -289,6 +299,9 @@ func (c *call) field(name string) int {
 
 // complete insists that every argument without a default was given.
 func (c *call) complete() error {
+	if c.info.Complete(c.given) {
+		return nil
+	}
 	for i := range c.info.Fields {
 		f := &c.info.Fields[i]
 		if c.given&(1<<i) == 0 && !f.Optional && !f.Rest {
@@ -404,6 +417,10 @@ func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
 		}
 		items = leadingTensors(seq)
 	}
+	return c.setTensorList(p, f, items)
+}
+
+func (c *call) setTensorList(p unsafe.Pointer, f *core.Field, items star.Tuple) error {
 	list := make([]*core.Tensor, len(items))
 	for i, item := range items {
 		t, ok := item.(Tensor)
