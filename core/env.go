@@ -28,6 +28,10 @@ type Env struct {
 	// operations. It may be nil.
 	Multiplied func(p Product)
 
+	// Computing is told of every operation when it begins to compute, and when it has. It must not run operations. It
+	// may be nil.
+	Computing func(op string, begins bool)
+
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 
@@ -36,6 +40,7 @@ type Env struct {
 	scopes []*Scope
 	holds  []owned // the list of an ended scope, for reuse
 	calls  []*call // idle call frames, for reuse
+	spare  []Op    // argument structs by their operation's place, for reuse
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something
 	ahead  foresight

@@ -25,7 +25,7 @@ func (c *call) noteKept() {
 	for i, axes := range c.plan.batches {
 		if axes.Len() > 0 {
 			t := c.outs[i]
-			t.kept = &kept{axes: axes, op: c.info.Name, at: t.made, operand: i + 1}
+			t.kept = &kept{axes: axes, op: c.info.Name, at: c.env.where(), operand: i + 1}
 		}
 	}
 	for _, t := range c.in {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -156,12 +157,18 @@ type Info struct {
 	File   string    // the source file that declares it, for its documentation
 	New    func() Op // an argument struct with every default set
 	clone  func(Op) Op
+	reset  func(Op)
+	place  int                 // in the table, from 1; 0 if it is in none
 	sample func(m *Maker) []Op // nil: the operation has no Samples of its own
 
 	blank   Op // what New copies
 	inPlace bool
-	made    bool // of others: a Composer or Composers
-	typed   bool // it has a dtype argument
+	made    bool   // of others: a Composer or Composers
+	typed   bool   // it has a dtype argument
+	sizes   bool   // it is a Sizer
+	views   bool   // it is a Viewer
+	blocks  bool   // it is Quantizing
+	must    uint64 // the fields that have to be given, bit by bit; none of those from 64 on
 	tensors []int
 	keyed   []int
 	plans   planCache
@@ -199,6 +206,7 @@ func Declare[T any, P interface {
 		panic("core: operation " + name + " is declared twice")
 	}
 	registry[name] = &d.Info
+	d.place = len(registry)
 	return d
 }
 
@@ -212,6 +220,7 @@ func Define[T any, P interface {
 	d := &Decl[T]{op: func(a *T) Op { return P(a) }}
 	d.Info = Info{Name: name, File: file, blank: P(new(T))}
 	d.inPlace, d.made = Is[InPlace](&d.Info), Is[Composer](&d.Info) || Is[Composers](&d.Info)
+	d.sizes, d.views, d.blocks = Is[Sizer](&d.Info), Is[Viewer](&d.Info), Is[Quantizing](&d.Info)
 	d.readFields(reflect.TypeFor[T](), 0)
 	d.setDefaults(d.blank)
 	blank := (*T)(pointerOf(d.blank))
@@ -220,6 +229,7 @@ func Define[T any, P interface {
 		*a = *blank
 		return P(a)
 	}
+	d.reset = func(op Op) { *op.(P) = *blank }
 	d.clone = func(op Op) Op {
 		a := *op.(P)
 		return P(&a)
@@ -235,6 +245,29 @@ func Define[T any, P interface {
 		}
 	}
 	return d
+}
+
+// Take is i.New, of memory that Give has given back if there is some.
+func (e *Env) Take(i *Info) Op {
+	if e != nil && i.place > 0 && i.place < len(e.spare) {
+		if op := e.spare[i.place]; op != nil {
+			e.spare[i.place] = nil
+			return op
+		}
+	}
+	return i.New()
+}
+
+// Give lets Take use op again, which has run to its end. Nobody may hold it: what is recorded for gradients is a copy.
+func (e *Env) Give(i *Info, op Op) {
+	if e == nil || i.place == 0 {
+		return
+	}
+	if i.place >= len(e.spare) {
+		e.spare = slices.Grow(e.spare, len(registry)+1)[:len(registry)+1]
+	}
+	i.reset(op)
+	e.spare[i.place] = op
 }
 
 func (i *Info) readFields(t reflect.Type, base uintptr) {
@@ -278,9 +311,15 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 			i.typed = i.typed || field.Kind == KindDType
 			i.keyed = append(i.keyed, index)
 		}
+		if !field.Optional && !field.Rest && index < 64 {
+			i.must |= 1 << index
+		}
 		i.Fields = append(i.Fields, field)
 	}
 }
+
+// Complete tells whether no argument without a default is missing: bit k of given says that field k is there.
+func (i *Info) Complete(given uint64) bool { return i.must&^given == 0 && len(i.Fields) <= 64 }
 
 // Is tells whether operations of this kind have the power P, such as Viewer.
 func Is[P any](i *Info) bool {

@@ -54,6 +54,15 @@ func (a *RMSNorm) Eval(c *Ctx) {
 func normalize[C float32 | float64](c *Ctx, a *RMSNorm) {
 	w := elementsOf[C](c.Dense(a.Weight, a.Weight.axes, native[C]()))
 	saved := savedRoots[C](c, a)
+	if y, x, ok := atOnce[C](c, a.X, c.Data().(*axis.List)); ok {
+		for i, n := 0, len(w); len(y) > 0; i++ {
+			if r := num.RMSNormRow(y[:n], x[:n], w, C(a.Eps)); saved != nil {
+				saved[i] = r
+			}
+			y, x = y[n:], x[n:]
+		}
+		return
+	}
 	eachRowAt(c, a.X, func(i int, y, x []C) {
 		if r := num.RMSNormRow(y, x, w, C(a.Eps)); saved != nil {
 			saved[i] = r

@@ -72,7 +72,7 @@ func (a *Rope) Names(p *Plan) {
 		}
 	}
 	p.Out(a.X.axes, p.Float(a.X))
-	p.Keep(ropeOrders{rows: a.Positions.axes.Append(inner(a.X.axes, a.Axis))})
+	p.Keep(&ropeOrders{rows: a.Positions.axes.Append(inner(a.X.axes, a.Axis))})
 }
 
 // tables is the rule for given cosines and sines.
@@ -98,7 +98,7 @@ func (a *Rope) tables(p *Plan) {
 	}
 	p.Out(a.X.axes, dt)
 	pair := axisList(a.pair())
-	p.Keep(ropeOrders{rows: a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)), pair: pair,
+	p.Keep(&ropeOrders{rows: a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)), pair: pair,
 		tables: a.Cos.axes.Without(pair).Append(pair)})
 }
 
@@ -118,7 +118,7 @@ func (a *Rope) pair() string {
 // Sizes checks the pairs.
 func (a *Rope) Sizes(s *Sizes) {
 	if a.Cos != nil {
-		s.Match(s.c.plan.data.(ropeOrders).pair)
+		s.Match(s.c.plan.data.(*ropeOrders).pair)
 		a.sizeTables(s)
 		return
 	}
@@ -188,21 +188,34 @@ func turnRows[C float32 | float64](c *Ctx, a *Rope) {
 	pairs := a.dims() / 2
 	cos, sin := tablesOf[C](c, a)
 	half := a.Style == "half"
-	rowsPer := a.X.Len() / (len(cos) / pairs) / a.X.Size(string(a.Axis))
-	eachRun(c, a.X, c.Data().(ropeOrders).rows, a.X.Size(string(a.Axis)), func(i int, y, x []C) {
-		p := i / rowsPer
-		if cos, sin := cos[p*pairs:][:pairs], sin[p*pairs:][:pairs]; half {
-			num.RopeHalf(y, x, cos, sin)
-		} else {
-			num.RopeInterleaved(y, x, cos, sin)
+	n := a.X.Size(string(a.Axis))
+	rowsPer := a.X.Len() / (len(cos) / pairs) / n
+	if y, x, ok := atOnce[C](c, a.X, c.Data().(*ropeOrders).rows); ok {
+		for i := range len(y) / n {
+			p := i / rowsPer * pairs
+			turnRow(y[i*n:][:n], x[i*n:][:n], cos[p:][:pairs], sin[p:][:pairs], half)
 		}
+		return
+	}
+	eachRun(c, a.X, c.Data().(*ropeOrders).rows, n, func(i int, y, x []C) {
+		p := i / rowsPer * pairs
+		turnRow(y, x, cos[p:][:pairs], sin[p:][:pairs], half)
 	})
+}
+
+// turnRow turns a row's pairs.
+func turnRow[C float32 | float64](y, x, cos, sin []C, half bool) {
+	if half {
+		num.RopeHalf(y, x, cos, sin)
+	} else {
+		num.RopeInterleaved(y, x, cos, sin)
+	}
 }
 
 // tablesOf is the cosines and sines of each pair, those given or row by row of the positions.
 func tablesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
 	if a.Cos != nil {
-		order := c.Data().(ropeOrders).tables
+		order := c.Data().(*ropeOrders).tables
 		return elementsOf[C](c.Dense(a.Cos, order, native[C]())), elementsOf[C](c.Dense(a.Sin, order, native[C]()))
 	}
 	positions := elementsOf[int64](c.Dense(a.Positions, a.Positions.axes, dtype.I64))

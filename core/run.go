@@ -111,7 +111,13 @@ func (c *call) run() {
 	if !viewed && !c.env.shapeOnly {
 		c.ctx.c = c
 		c.env.evals++
-		c.op.(Evaluator).Eval(&c.ctx)
+		if c.env.Computing == nil {
+			c.op.(Evaluator).Eval(&c.ctx)
+		} else {
+			c.env.Computing(c.info.Name, true)
+			c.op.(Evaluator).Eval(&c.ctx)
+			c.env.Computing(c.info.Name, false)
+		}
 		c.env.checkStop()
 		if c.env.anomaly {
 			c.checkNaN()
@@ -305,8 +311,8 @@ func (c *call) gather() {
 // checkQuantized refuses quantized operands and dtypes that the operation does not take.
 func (c *call) checkQuantized() {
 	operands, named := uint64(0), false
-	if op, ok := c.op.(Quantizing); ok {
-		operands, named = op.Quantized()
+	if c.info.blocks {
+		operands, named = c.op.(Quantizing).Quantized()
 	}
 	for i, t := range c.in {
 		if t != nil && t.stored() && operands>>min(i, 63)&1 == 0 {
@@ -357,7 +363,7 @@ func (c *call) makeOutputs() (viewed bool) {
 		c.outs = append(c.outs, c.in[0])
 		return false
 	}
-	made := c.env.where()
+	made := c.env.origin()
 	for i := range c.plan.outs {
 		o := &c.plan.outs[i]
 		t := c.env.handle(o.dtype, o.axes)
@@ -373,7 +379,7 @@ func (c *call) makeOutputs() (viewed bool) {
 	c.checkSizes()
 	for _, t := range c.outs {
 		c.checkCount(t)
-		if op, ok := c.op.(Viewer); ok && op.View(&View{c: c, out: t}) {
+		if c.info.views && c.op.(Viewer).View(&View{c: c, out: t}) {
 			t.view = true
 			return true
 		}
@@ -388,9 +394,9 @@ func (c *call) makeOutputs() (viewed bool) {
 }
 
 func (c *call) checkSizes() {
-	if s, ok := c.op.(Sizer); ok {
+	if c.info.sizes {
 		c.size.c = c
-		s.Sizes(&c.size)
+		c.op.(Sizer).Sizes(&c.size)
 		return
 	}
 	c.matchSizes(axis.Empty)

@@ -15,28 +15,28 @@ import (
 // Tensor is an array of numbers whose axes have names. It is a handle: views and detached copies
 // share the bytes of the tensor they come from. A Tensor belongs to the Env that made it, or to
 // nobody (weights, frozen values), in which case any Env may read it.
-type Tensor struct {
+type Tensor struct { // what most operations look at comes first: between two products it is no longer in a cache
 	buf     *mem.Buffer
-	room    *mem.Buffer    // for buf, if the tensor is to have bytes of its own
 	data    unsafe.Pointer // the first element; nil for a tensor without data
 	axes    *axis.List
 	sizes   []int
-	strides []int // in elements; 0 along a repeated axis
-	env     *Env
-	node    *Node // what made it, if a gradient flows through it; see node.go
 	end     *ending
 	owner   *Scope // that ends it; nil for nobody
-	made    Site
+	env     *Env
+	node    *Node  // what made it, if a gradient flows through it; see node.go
 	kept    *kept  // what a product it comes from kept as batches; for messages
 	slot    int32  // which output of node
 	version uint32 // of buf, when node was set or a gradient saved the tensor
 	panels  int    // elements of a row, if the bytes lie in panels of rows; see pack.go
 	dtype   dtype.Type
-	weak    bool // a script's number, which takes its operand's dtype
-	number  bool // a script's number, settled or not
-	meta    bool // sizes without data, in shape-only mode
-	view    bool // made by an operation that shares its operand's bytes
+	weak    bool  // a script's number, which takes its operand's dtype
+	number  bool  // a script's number, settled or not
+	meta    bool  // sizes without data, in shape-only mode
+	view    bool  // made by an operation that shares its operand's bytes
+	strides []int // in elements; 0 along a repeated axis
 	dims    [8]int
+	room    *mem.Buffer // for buf, if the tensor is to have bytes of its own
+	made    Site
 }
 
 // Site is a place in a script.
@@ -93,6 +93,15 @@ func (e *Env) where() Site {
 		return Site{}
 	}
 	return e.Where()
+}
+
+// origin is where, for a result: it is not asked in a private scope, whose tensors no message can speak of but as of
+// operands that are there, unless they are recorded.
+func (e *Env) origin() Site {
+	if n := len(e.scopes); n > 0 && e.scopes[n-1].private && e.noRecord {
+		return Site{}
+	}
+	return e.where()
 }
 
 // handle is newTensor for a tensor that no script sees.

@@ -89,22 +89,49 @@ func (n *floatArg) Unpack(v star.Value) error {
 // k and v[row, kv_head, head_dim] → y[row, head, head_dim]. scale and softcap are those of attention.
 func batchAttend(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	var a struct { // one piece of memory
-		i, window      int
-		q, k, v        Tensor
-		scale, softcap floatArg
-	}
-	if err := star.UnpackArgs(fn.Name(), args, kwargs, "i", &a.i, "q", &a.q, "k", &a.k, "v", &a.v,
-		"window?", &a.window, "scale?", &a.scale, "softcap?", &a.softcap); err != nil {
+	i, a, err := attendArgs(fn.Name(), args, kwargs)
+	if err != nil {
 		return nil, err
 	}
 	b := fn.Receiver().(*batch)
 	if b.rows == nil { // in training
-		return Tensor{core.Attend(core.Attention{Q: a.q.Tensor, K: a.k.Tensor, V: a.v.Tensor, Window: a.window,
-			Scale: float64(a.scale), Softcap: float64(a.softcap), Causal: true})}, nil
+		return Tensor{core.Attend(core.Attention{Q: a.Q, K: a.K, V: a.V, Window: a.Window, Scale: a.Scale,
+			Softcap: a.Softcap, Causal: true})}, nil
 	}
-	return Tensor{b.rows.Attend(a.i, core.PagedAttention{Q: a.q.Tensor, K: a.k.Tensor, V: a.v.Tensor,
-		Window: a.window, Scale: float64(a.scale), Softcap: float64(a.softcap)})}, nil
+	return Tensor{b.rows.Attend(i, a)}, nil
+}
+
+// attendArgs is the arguments of b.attend: most layers give those by position and no others, and these are taken without
+// the unpacker, which goes through far more memory than the attention of a short text.
+func attendArgs(name string, args star.Tuple, kwargs []star.Tuple) (i int, a core.PagedAttention, err error) {
+	if len(args) == 4 && len(kwargs) == 0 {
+		n, whole := args[0].(star.Int)
+		q, isQ := args[1].(Tensor)
+		k, isK := args[2].(Tensor)
+		v, isV := args[3].(Tensor)
+		if whole && isQ && isK && isV {
+			if at, ok := n.Int64(); ok && at == int64(int32(at)) {
+				return int(at), core.PagedAttention{Q: q.Tensor, K: k.Tensor, V: v.Tensor}, nil
+			}
+		}
+	}
+	var u struct { // one piece of memory
+		i, window      int
+		q, k, v        Tensor
+		scale, softcap floatArg
+	}
+	err = star.UnpackArgs(name, args, kwargs, "i", &u.i, "q", &u.q, "k", &u.k, "v", &u.v,
+		"window?", &u.window, "scale?", &u.scale, "softcap?", &u.softcap)
+	return u.i, core.PagedAttention{Q: u.q.Tensor, K: u.k.Tensor, V: u.v.Tensor, Window: u.window,
+		Scale: float64(u.scale), Softcap: float64(u.softcap)}, err
+}
+
+// firstTensor is the first argument, if it is a tensor.
+func firstTensor(args star.Tuple) (x Tensor, ok bool) {
+	if len(args) > 0 {
+		x, ok = args[0].(Tensor)
+	}
+	return x, ok
 }
 
 // batchAttendLatent is b.attend_latent(i, q, k, width, scale=0): attend where the first width elements of each key are
@@ -192,9 +219,9 @@ func batchWKV(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.T
 // batchLast is b.last(x): the rows of x whose scores are wanted.
 func batchLast(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	var x Tensor
-	if err := star.UnpackPositionalArgs(fn.Name(), args, kwargs, 1, &x); err != nil {
-		return nil, err
+	x, ok := firstTensor(args)
+	if !ok || len(args) != 1 || len(kwargs) > 0 {
+		return nil, star.UnpackPositionalArgs(fn.Name(), args, kwargs, 1, new(Tensor))
 	}
 	b := fn.Receiver().(*batch)
 	if b.rows != nil && !x.Axes().Has("row") {

@@ -21,6 +21,7 @@ import (
 type opFunc struct {
 	info *core.Info
 	self *core.Tensor
+	it   *Interp // whose function it is; nil for a method
 }
 
 var _ star.Callable = (*opFunc)(nil)
@@ -41,9 +42,12 @@ func (f *opFunc) Hash() (uint32, error) { return star.String(f.info.Name).Hash()
 // core's errors.
 func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	it := interpOf(t)
+	it := f.it
+	if it == nil || it.thread != t {
+		it = interpOf(t)
+	}
 	c := it.frame()
-	*c = call{info: f.info, op: f.info.New(), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
+	*c = call{info: f.info, op: it.env.Take(f.info), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
 	if f.self != nil {
 		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
 		c.next, c.given = 1, 1
@@ -67,6 +71,7 @@ func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tup
 		}
 		v = many
 	}
+	it.env.Give(f.info, c.op)
 	*c = call{}
 	it.frames = append(it.frames, c)
 	return v, nil
@@ -161,8 +166,18 @@ func (c *call) positional(args star.Tuple) error {
 			}
 			return c.fail(fmt.Sprintf("got %s too many, want %s", much, c.usage()))
 		}
-		v, n := c.group(i)
-		if err := c.set(c.next, v); err != nil {
+		n := c.group(i)
+		var err error
+		switch {
+		case n == 1:
+			err = c.set(c.next, args[i])
+		case c.info.Fields[c.next].Kind == core.KindTensors:
+			c.given |= 1 << c.next
+			err = c.setTensorList(c.info.Fields[c.next].At(c.op), &c.info.Fields[c.next], args[i:i+n])
+		default:
+			err = c.set(c.next, args[i:i+n])
+		}
+		if err != nil {
 			return err
 		}
 		i += n
@@ -185,8 +200,8 @@ func (c *call) without(kwargs []star.Tuple, name string) string {
 	return c.info.Name + "(" + strings.Join(parts, ", ") + ")"
 }
 
-// group is the value that positional argument i begins and of how many arguments it is made.
-func (c *call) group(i int) (v star.Value, n int) {
+// group is of how many arguments the value is made that positional argument i begins.
+func (c *call) group(i int) (n int) {
 	args := c.args
 	n = 1
 	switch c.info.Fields[c.next].Kind {
@@ -199,10 +214,7 @@ func (c *call) group(i int) (v star.Value, n int) {
 			n++
 		}
 	}
-	if n > 1 {
-		return args[i : i+n], n
-	}
-	return args[i], 1
+	return n
 }
 
 // wordNext tells whether the field after the next one takes a string, so that a string following
@@ -224,6 +236,9 @@ func isString(v star.Value) bool { _, ok := v.(star.String); return ok }
 // keywords fills fields by name; what names no field goes to the field that takes the rest. A
 // reserved word is written with one underscore behind it.
 func (c *call) keywords(kwargs []star.Tuple) error {
+	if len(kwargs) == 0 {
+		return nil
+	}
 	rest := c.rest()
 	var names []string
 	var values []star.Value
@@ -284,6 +299,9 @@ func (c *call) field(name string) int {
 
 // complete insists that every argument without a default was given.
 func (c *call) complete() error {
+	if c.info.Complete(c.given) {
+		return nil
+	}
 	for i := range c.info.Fields {
 		f := &c.info.Fields[i]
 		if c.given&(1<<i) == 0 && !f.Optional && !f.Rest {
@@ -399,6 +417,10 @@ func (c *call) setTensors(f *core.Field, p unsafe.Pointer, v star.Value) error {
 		}
 		items = leadingTensors(seq)
 	}
+	return c.setTensorList(p, f, items)
+}
+
+func (c *call) setTensorList(p unsafe.Pointer, f *core.Field, items star.Tuple) error {
 	list := make([]*core.Tensor, len(items))
 	for i, item := range items {
 		t, ok := item.(Tensor)

@@ -44,7 +44,10 @@ func (c *call) corrected() (code string, ok bool) {
 			list = append(list, c.namedSizes(c.next, numbers)...)
 			break
 		}
-		v, n := c.group(i)
+		v, n := c.args[i], c.group(i)
+		if n > 1 {
+			v = c.args[i : i+n]
+		}
 		if numbers := c.ints(i); len(numbers) > 1 && c.info.Fields[c.next].Kind == core.KindAxes {
 			v, n = star.Tuple(numbers), len(c.args)-i
 		}

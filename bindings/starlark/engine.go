@@ -17,7 +17,7 @@ func (it *Interp) attach() {
 	it.env.NameOf = it.operandName
 	it.OnCancel(it.env.Control.Stop, it.env.Control.Reset)
 	for _, info := range core.All() {
-		it.Predeclare(info.Name, &opFunc{info: info})
+		it.Predeclare(info.Name, &opFunc{info: info, it: it})
 	}
 	it.Predeclare("batches", star.NewBuiltin("batches", batches))
 	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
@@ -99,7 +99,7 @@ func (it *Interp) AddOp(info *core.Info) {
 		it.env.Ops = map[string]*core.Info{}
 	}
 	it.env.Ops[info.Name] = info
-	it.Predeclare(info.Name, &opFunc{info: info})
+	it.Predeclare(info.Name, &opFunc{info: info, it: it})
 }
 
 // Call calls a script's function, or any other callable value, under the limits of a run. Every error is an

@@ -22,21 +22,21 @@ type ropeTables struct {
 // what keywords of rope say otherwise.
 func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer func() {
-		if wrong := (*core.Error)(nil); errors.As(err, &wrong) { // the batch has the positions
-			wrong.Hint = strings.Replace(wrong.Hint, "x.rope(positions=positions", "b.rope(x", 1)
+		if err != nil {
+			explainRope(err)
 		}
 	}()
 	defer rescue(&err)
-	var x Tensor
-	if err := star.UnpackPositionalArgs(fn.Name(), args, nil, 1, &x); err != nil {
-		return nil, err
+	x, ok := firstTensor(args)
+	if !ok || len(args) != 1 {
+		return nil, star.UnpackPositionalArgs(fn.Name(), args, nil, 1, new(Tensor))
 	}
 	b := fn.Receiver().(*batch)
 	key, plain := keyOf(kwargs)
 	plain = plain && b.rows != nil && x.Tensor.DType() == dtype.F32
 	if plain {
 		if i := slices.IndexFunc(b.ropes, func(have ropeTables) bool { return have.key == key }); i >= 0 {
-			return Tensor{b.ropes[i].turn(interpOf(t).env, x.Tensor)}, nil
+			return Tensor{b.ropes[i].turn(b.rows[0].Cache.Env(), x.Tensor)}, nil
 		}
 	}
 	settings := b.m.ropes
@@ -67,6 +67,13 @@ func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 		b.ropes = append(b.ropes, newRopeTables(c.env, key, *a))
 	}
 	return Tensor{y}, nil
+}
+
+// explainRope makes an error of rope one of b.rope: the batch has the positions.
+func explainRope(err error) {
+	if wrong := (*core.Error)(nil); errors.As(err, &wrong) {
+		wrong.Hint = strings.Replace(wrong.Hint, "x.rope(positions=positions", "b.rope(x", 1)
+	}
 }
 
 // keyOf tells keywords apart by their texts; ok is false if they are not plain numbers and words.

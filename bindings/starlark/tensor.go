@@ -343,14 +343,17 @@ func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Va
 	if other == nil {
 		return nil, x.noOperand(info.Name, y)
 	}
-	a := info.New()
+	env := x.Env()
+	a := env.Take(info)
 	first, second := x.Tensor, other
 	if side == star.Right {
 		first, second = second, first
 	}
 	*(**core.Tensor)(info.Fields[0].At(a)) = first
 	*(**core.Tensor)(info.Fields[1].At(a)) = second
-	return Tensor{info.Run1(nil, a)}, nil
+	result := info.Run1(nil, a)
+	env.Give(info, a)
+	return Tensor{result}, nil
 }
 
 // operand is v as an operand: a tensor or a plain number; nil for anything else.

@@ -174,9 +174,18 @@ func (l *List) Append(other *List) *List {
 	if len(l.names) == 0 {
 		return other
 	}
-	at := &l.sums[uint64(uintptr(unsafe.Pointer(other)))*0x9e3779b97f4a7c15>>61]
-	if s := at.Load(); s != nil && s.other == other {
-		return s.both
+	first := uint64(uintptr(unsafe.Pointer(other))) * 0x9e3779b97f4a7c15 >> 61
+	at := &l.sums[first] // to be used if all places are taken
+	for i := range uint64(len(l.sums)) {
+		place := &l.sums[(first+i)%uint64(len(l.sums))]
+		s := place.Load()
+		if s == nil {
+			at = place
+			break
+		}
+		if s.other == other {
+			return s.both
+		}
 	}
 	both := l
 	if !l.HasAll(other) {
