@@ -4,19 +4,20 @@
 
 #include "textflag.h"
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 544 bytes.
 //
-// func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ8_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -26,7 +27,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -122,7 +123,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -137,22 +138,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -215,6 +220,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -224,22 +231,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ8_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -323,6 +334,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -332,23 +345,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ4_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z26
 	VMOVUPS consts<>+192(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -358,7 +375,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -449,7 +466,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -464,23 +481,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+192(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -540,6 +561,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -549,23 +572,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ4_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -635,6 +662,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -644,27 +673,31 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2304 bytes.
 //
-// func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ4_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+192(SB), Z24
 	VMOVUPS consts<>+320(SB), Z23
 	VMOVUPS consts<>+384(SB), Z22
 	VMOVUPS consts<>+448(SB), Z21
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -674,7 +707,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -1194,7 +1227,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -1209,24 +1242,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+192(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -1355,6 +1392,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -1488,6 +1527,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -1635,6 +1676,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -1782,6 +1825,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -1791,24 +1836,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ4_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -1958,6 +2007,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -2112,6 +2163,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -2280,6 +2333,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -2448,6 +2503,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -2457,21 +2514,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 3360 bytes.
 //
-// func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ6_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+512(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+576(SB), Z24
@@ -2482,6 +2540,9 @@ TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -2491,7 +2552,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -3296,7 +3357,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -3311,21 +3372,22 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ6_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+512(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
@@ -3335,6 +3397,9 @@ TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -3536,6 +3601,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -3742,6 +3809,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -3938,6 +4007,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4144,6 +4215,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4152,21 +4225,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ6_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+512(SB), Y13
 	MOVQ R8, R14
 	CMPQ BX, $4
@@ -4174,6 +4248,9 @@ TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -4399,6 +4476,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4635,6 +4714,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4855,6 +4936,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -5091,6 +5174,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -5099,23 +5184,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 320 bytes.
 //
-// func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ4_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z26
 	VMOVUPS consts<>+192(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5125,7 +5214,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -5223,7 +5312,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -5238,23 +5327,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+192(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5327,6 +5420,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5336,23 +5431,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ4_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5433,6 +5532,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5442,23 +5543,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 352 bytes.
 //
-// func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ5_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+704(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5468,7 +5573,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -5581,7 +5686,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -5596,25 +5701,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+896(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5715,6 +5824,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5724,26 +5835,30 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ5_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+896(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
 	VMOVUPS consts<>+64(SB), Y9
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5854,6 +5969,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5863,23 +5980,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 384 bytes.
 //
-// func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ5_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+704(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5889,7 +6010,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -6009,7 +6130,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -6024,25 +6145,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+896(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -6156,6 +6281,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -6165,24 +6292,28 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ5_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+896(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -6304,6 +6435,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -6313,21 +6446,22 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2816 bytes.
 //
-// func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ5_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+896(SB), Z25
 	VMOVUPS consts<>+128(SB), Z24
@@ -6336,6 +6470,9 @@ TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+320(SB), Z21
 	VMOVUPS consts<>+384(SB), Z20
 	VMOVUPS consts<>+448(SB), Z19
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -6345,7 +6482,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -7057,7 +7194,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -7072,24 +7209,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+896(SB), Y12
 	VMOVUPS consts<>+128(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -7275,6 +7416,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -7465,6 +7608,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -7661,6 +7806,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -7865,6 +8012,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -7874,22 +8023,26 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ5_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -8098,6 +8251,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -8311,6 +8466,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -8530,6 +8687,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -8757,6 +8916,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -8766,23 +8927,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1088(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -8792,7 +8957,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -8892,7 +9057,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -8907,23 +9072,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1088(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -8992,6 +9161,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -9001,24 +9172,28 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1152(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -9116,6 +9291,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -9125,26 +9302,30 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2176 bytes.
 //
-// func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1088(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+384(SB), Z24
 	VMOVUPS consts<>+448(SB), Z23
 	VMOVUPS consts<>+1216(SB), Z22
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -9154,7 +9335,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -9704,7 +9885,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -9719,26 +9900,30 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1088(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+384(SB), Y11
 	VMOVUPS consts<>+448(SB), Y10
 	VMOVUPS consts<>+1216(SB), Y9
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -9879,6 +10064,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10025,6 +10212,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -10170,6 +10359,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10315,6 +10506,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10324,27 +10517,31 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1152(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+384(SB), Y10
 	VMOVUPS consts<>+448(SB), Y9
 	VMOVUPS consts<>+1216(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -10543,6 +10740,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10747,6 +10946,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -10950,6 +11151,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -11153,6 +11356,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -11162,24 +11367,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 272 bytes.
 //
-// func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-56
+// func vecMXFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+1344(SB), Z24
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -11189,7 +11398,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -11291,7 +11500,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -11306,24 +11515,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVXVNNI(SB), NOSPLIT, $0-56
+// func vecMXFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+320(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -11399,6 +11612,8 @@ part0:
 	ADDQ $8, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -16(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -11408,25 +11623,29 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-56
+// func vecMXFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+320(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -11512,6 +11731,8 @@ part0:
 	ADDQ $8, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -16(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -11521,25 +11742,29 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Z26
 	VMOVUPS consts<>+1472(SB), Z25
 	VMOVUPS consts<>+512(SB), Z24
 	VMOVUPS consts<>+576(SB), Z23
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -11549,7 +11774,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -11853,7 +12078,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -11868,24 +12093,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y13
 	VMOVUPS consts<>+1472(SB), Y12
 	VMOVUPS consts<>+512(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -12042,6 +12271,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -12203,6 +12434,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -12212,23 +12445,27 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -12439,6 +12676,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -12654,6 +12893,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -12663,26 +12904,30 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-56
+// func vecQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Z25
 	VMOVUPS consts<>+1536(SB), Z26
 	VMOVUPS consts<>+1472(SB), Z24
 	VMOVUPS consts<>+512(SB), Z23
 	VMOVUPS consts<>+576(SB), Z22
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -12692,7 +12937,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -12831,7 +13076,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -12846,24 +13091,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVXVNNI(SB), NOSPLIT, $64-56
+// func vecQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVXVNNI(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y12
 	VMOVUPS consts<>+1536(SB), Y14
 	VMOVUPS consts<>+1472(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	VMOVUPS 0(DI), X15
 	VPSHUFB X14, X15, X15
@@ -12979,6 +13228,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -12988,24 +13239,28 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-56
+// func vecQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y12
 	VMOVUPS consts<>+1536(SB), Y14
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	VMOVUPS 0(DI), X15
 	VPSHUFB X14, X15, X15
@@ -13133,6 +13388,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -13142,27 +13399,31 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1344 bytes.
 //
-// func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ2_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+1408(SB), Z25
 	VMOVUPS consts<>+1472(SB), Z24
 	VMOVUPS consts<>+512(SB), Z23
 	VMOVUPS consts<>+576(SB), Z22
 	VMOVUPS consts<>+448(SB), Z21
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -13172,7 +13433,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -13716,7 +13977,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -13731,25 +13992,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func vecQ2_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ2_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+1408(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
 	VMOVUPS consts<>+1472(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -14061,6 +14326,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -14377,6 +14644,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -14386,25 +14655,29 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ2_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+1408(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
 	VMOVUPS consts<>+64(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -14758,6 +15031,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -15116,6 +15391,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -15125,21 +15402,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ3_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Z26
 	VMOVUPS consts<>+1600(SB), Z25
 	VMOVUPS consts<>+1472(SB), Z24
@@ -15155,6 +15433,9 @@ TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -15164,7 +15445,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -15866,7 +16147,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -15881,21 +16162,22 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecQ3_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ3_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y13
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
@@ -15908,6 +16190,9 @@ TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -16344,6 +16629,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -16776,6 +17063,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -16784,21 +17073,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ3_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1408(SB), Y13
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
@@ -16811,6 +17101,9 @@ TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -17291,6 +17584,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -17783,6 +18078,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -17791,21 +18088,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Z24
 	VMOVUPS consts<>+1792(SB), Z26
 	VMOVUPS consts<>+1856(SB), Z23
@@ -17815,7 +18113,10 @@ TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2048(SB), Z20
 	VMOVUPS consts<>+2112(SB), Z19
 	VMOVUPS consts<>+2176(SB), Z18
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -17825,7 +18126,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -18903,7 +19204,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -18918,24 +19219,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecIQ2_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -19263,6 +19568,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -19594,6 +19901,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -19925,6 +20234,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -20257,6 +20568,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -20266,24 +20579,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -20643,6 +20960,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -21006,6 +21325,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -21369,6 +21690,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -21733,6 +22056,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -21742,21 +22067,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1184 bytes.
 //
-// func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Z24
 	VMOVUPS consts<>+1792(SB), Z26
 	VMOVUPS consts<>+2304(SB), Z23
@@ -21767,7 +22093,10 @@ TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2048(SB), Z19
 	VMOVUPS consts<>+2112(SB), Z18
 	VMOVUPS consts<>+2176(SB), Z17
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -21777,7 +22106,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -23073,7 +23402,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -23088,25 +23417,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 592 bytes.
 //
-// func vecIQ2_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2304(SB), Y12
 	VMOVUPS consts<>+2368(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -23492,6 +23825,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -23882,6 +24217,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -24271,6 +24608,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -24661,6 +25000,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -24670,25 +25011,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 592 bytes.
 //
-// func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2304(SB), Y12
 	VMOVUPS consts<>+2368(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -25106,6 +25451,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -25528,6 +25875,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -25949,6 +26298,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -26371,6 +26722,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -26380,21 +26733,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1312 bytes.
 //
-// func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Z24
 	VMOVUPS consts<>+1792(SB), Z26
 	VMOVUPS consts<>+2432(SB), Z23
@@ -26403,7 +26757,10 @@ TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+1664(SB), Z21
 	VMOVUPS consts<>+2112(SB), Z20
 	VMOVUPS consts<>+2176(SB), Z19
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -26413,7 +26770,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -27559,7 +27916,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -27574,25 +27931,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 656 bytes.
 //
-// func vecIQ2_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2432(SB), Y12
 	VMOVUPS consts<>+1856(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -27940,6 +28301,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -28291,6 +28654,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -28642,6 +29007,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -28994,6 +29361,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -29003,25 +29372,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 656 bytes.
 //
-// func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2432(SB), Y12
 	VMOVUPS consts<>+1856(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -29401,6 +29774,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -29784,6 +30159,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -30167,6 +30544,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -30551,6 +30930,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -30560,21 +30941,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1568 bytes.
 //
-// func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2496(SB), Z25
 	VMOVUPS consts<>+1856(SB), Z24
 	VMOVUPS consts<>+1920(SB), Z26
@@ -30583,7 +30965,10 @@ TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2048(SB), Z21
 	VMOVUPS consts<>+2112(SB), Z20
 	VMOVUPS consts<>+2176(SB), Z19
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -30593,7 +30978,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -31647,7 +32032,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -31662,25 +32047,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 784 bytes.
 //
-// func vecIQ3_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2496(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -32001,6 +32390,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -32325,6 +32716,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -32649,6 +33042,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -32974,6 +33369,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -32983,25 +33380,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 784 bytes.
 //
-// func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2496(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -33354,6 +33755,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -33710,6 +34113,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -34066,6 +34471,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -34423,6 +34830,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -34432,28 +34841,32 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Z25
 	VMOVUPS consts<>+1856(SB), Z24
 	VMOVUPS consts<>+1920(SB), Z26
 	VMOVUPS consts<>+896(SB), Z23
 	VMOVUPS consts<>+2112(SB), Z22
 	VMOVUPS consts<>+2176(SB), Z21
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -34463,7 +34876,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -35532,7 +35945,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -35547,26 +35960,30 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecIQ3_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
 	VMOVUPS consts<>+832(SB), Y10
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -35898,6 +36315,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -36233,6 +36652,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -36568,6 +36989,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -36903,6 +37326,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -36912,25 +37337,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+1856(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -37282,6 +37711,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -37637,6 +38068,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -37992,6 +38425,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -38347,6 +38782,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -38356,21 +38793,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 800 bytes.
 //
-// func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Z25
 	VMOVUPS consts<>+1792(SB), Z26
 	VMOVUPS consts<>+2240(SB), Z24
@@ -38378,7 +38816,10 @@ TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+1856(SB), Z22
 	VMOVUPS consts<>+2688(SB), Z21
 	VMOVUPS consts<>+2176(SB), Z20
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -38388,7 +38829,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -39162,7 +39603,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -39177,24 +39618,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 400 bytes.
 //
-// func vecIQ1_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2240(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -39399,6 +39844,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -39606,6 +40053,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -39814,6 +40263,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40022,6 +40473,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40031,24 +40484,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 400 bytes.
 //
-// func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1728(SB), Y13
 	VMOVUPS consts<>+2240(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -40273,6 +40730,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40500,6 +40959,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -40728,6 +41189,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40956,6 +41419,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40965,21 +41430,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 896 bytes.
 //
-// func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Z25
 	VMOVUPS consts<>+448(SB), Z24
 	VMOVUPS consts<>+2752(SB), Z23
@@ -40991,7 +41457,10 @@ TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2240(SB), Z18
 	VMOVUPS consts<>+2688(SB), Z17
 	VMOVUPS consts<>+2176(SB), Z16
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -41001,7 +41470,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -42040,7 +42509,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -42055,23 +42524,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 448 bytes.
 //
-// func vecIQ1_MAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -42352,6 +42825,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -42636,6 +43111,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -42919,6 +43396,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -43203,6 +43682,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -43212,24 +43693,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 448 bytes.
 //
-// func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVX2(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+768(SB), Y13
 	VMOVUPS consts<>+448(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -43530,6 +44015,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -43834,6 +44321,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -44137,6 +44626,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -44441,6 +44932,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -44450,23 +44943,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 864 bytes.
 //
-// func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVX512(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2880(SB), Z26
 	VMOVUPS consts<>+2944(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -44476,7 +44973,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -45287,7 +45784,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -45302,22 +45799,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 432 bytes.
 //
-// func vecTQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2880(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -45866,6 +46367,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -46207,6 +46710,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -46216,22 +46721,26 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 432 bytes.
 //
-// func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVX2(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2880(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -46825,6 +47334,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -47193,6 +47704,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -47202,21 +47715,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 576 bytes.
 //
-// func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-56
+// func vecNVFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+1856(SB), Z24
@@ -47226,6 +47740,9 @@ TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+1984(SB), Z20
 	VMOVUPS consts<>+3136(SB), Z19
 	VMOVUPS consts<>+3200(SB), Z18
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -47235,7 +47752,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -47454,7 +47971,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -47469,27 +47986,31 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecNVFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVXVNNI(SB), NOSPLIT, $0-56
+// func vecNVFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+1856(SB), Y11
 	VMOVUPS consts<>+3008(SB), Y10
 	VMOVUPS consts<>+2176(SB), Y9
 	VMOVUPS consts<>+3072(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -47683,6 +48204,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -47692,27 +48215,31 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVX2(SB), NOSPLIT, $0-56
+// func vecNVFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+1856(SB), Y10
 	VMOVUPS consts<>+3008(SB), Y9
 	VMOVUPS consts<>+2176(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -47926,6 +48453,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -47935,22 +48464,26 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3264(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -47960,7 +48493,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -48141,7 +48674,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -48156,24 +48689,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2112(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+3328(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48415,6 +48952,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -48424,25 +48963,29 @@ part0:
 	ADDQ $240, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2112(SB), Y13
 	VMOVUPS consts<>+832(SB), Y12
 	VMOVUPS consts<>+3328(SB), Y11
 	VMOVUPS consts<>+64(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48720,6 +49263,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -48729,22 +49274,26 @@ part0:
 	ADDQ $240, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 576 bytes.
 //
-// func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ8_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -48754,7 +49303,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -48852,7 +49401,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -48867,22 +49416,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecQ8_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48950,6 +49503,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -48959,22 +49514,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ8_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -49063,6 +49622,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -49072,22 +49633,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 4672 bytes.
 //
-// func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ8_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -49097,7 +49662,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -49555,7 +50120,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -49570,22 +50135,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 2336 bytes.
 //
-// func vecQ8_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -49692,6 +50261,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49802,6 +50373,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49912,6 +50485,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50023,6 +50598,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1280(R11)(R8*1), R11
@@ -50032,22 +50609,26 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 2336 bytes.
 //
-// func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ8_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -50196,6 +50777,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50348,6 +50931,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50500,6 +51085,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50653,6 +51240,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1280(R11)(R8*1), R11
@@ -50662,6 +51251,9 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
