@@ -23,28 +23,37 @@ func NewForm(k int) *Form {
 // panels each. In a strip panel follows panel; the first strip begins at panels[0] and the next next bytes further on. x
 // is an activation row of k elements, k a multiple of Block.
 //
-// The product is bound by memory: strips that are far apart are read faster than neighbours, four at a time, and each
-// pause between two panels is as long as memory rests.
+// The product is bound by memory: strips that are far apart are read faster than neighbours, four at a time, and while
+// something else is done between two panels, memory rests.
 func (f *Format) Vec(y []float32, step int, panels []byte, next, count, units int, x []uint32, k int) {
 	if count == 0 || units == 0 {
 		return
 	}
 	size := f.PanelSize(k)
 	_, _ = panels[(count-1)*next+units*size-1:], x[ActivationWords(k)-1:]
-	fast := vectors()
 	for s := 0; s < count; s += strips {
-		n := min(strips, count-s)
-		for u := range units {
+		n, y, panels := min(strips, count-s), y[s*step:], panels[s*next:]
+		whole := units // of which nothing lies behind y
+		if most := (len(y) - (n-1)*step) / Rows; vectors() && most > 0 {
+			whole = min(units, most)
+			for i := range n {
+				clear(y[i*step:][:whole*Rows])
+			}
+			f.vecFast(y, step, panels, next, n, whole, x, k)
+		} else {
+			whole = 0
+		}
+		for u := whole; u < units; u++ {
 			var c [strips * Rows]float32
-			if at := panels[s*next+u*size:]; fast {
-				f.vecFast(&c, at, next, n, x, k)
+			if at := panels[u*size:]; vectors() {
+				f.vecFast(c[:], Rows, at, next, n, 1, x, k)
 			} else {
 				for i := range n {
 					f.vecPlain((*[Rows]float32)(c[i*Rows:]), at[i*next:][:size], x, k)
 				}
 			}
 			for i := range n {
-				copy(y[(s+i)*step+u*Rows:], c[i*Rows:(i+1)*Rows])
+				copy(y[i*step+u*Rows:], c[i*Rows:(i+1)*Rows])
 			}
 		}
 	}

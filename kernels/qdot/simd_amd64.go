@@ -9,491 +9,491 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 // hasSIMD tells that this build has assembly.
 const hasSIMD = true
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ6_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ6_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ6_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_NLAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_NLAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_NLAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecMXFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecMXFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecMXFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ3_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ3_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ3_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ3_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_MAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_MAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_MAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_MAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecNVFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecNVFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecNVFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecNVFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
@@ -1389,183 +1389,183 @@ func fetch(p uintptr, lines int) {
 //go:noescape
 func fetchAVX2(p uintptr, lines int)
 
-// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
+// vecBlocks adds to c the products of the activations x and count strips of units panels; strips are next bytes apart, their results ldc bytes. See Format.Vec.
+func vecBlocks(format string, c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		switch format {
 		case "q8_0":
-			vecQ8_0AVX512(c, panels, next, count, x, blocks, points)
+			vecQ8_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVX512(c, panels, next, count, x, blocks, points)
+			vecQ4_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ4_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ6_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVX512(c, panels, next, count, x, blocks, points)
+			vecQ4_1AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVX512(c, panels, next, count, x, blocks, points)
+			vecQ5_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVX512(c, panels, next, count, x, blocks, points)
+			vecQ5_1AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ5_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ4_NLAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ4_XSAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVX512(c, panels, next, count, x, blocks, points)
+			vecMXFP4AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVX512(c, panels, next, count, x, blocks, points)
+			vecTQ2_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVX512(c, panels, next, count, x, blocks, points)
+			vecQ2_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_k":
-			vecQ2_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ2_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q3_k":
-			vecQ3_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ3_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xxs":
-			vecIQ2_XXSAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ2_XXSAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xs":
-			vecIQ2_XSAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ2_XSAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_s":
-			vecIQ2_SAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ2_SAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_xxs":
-			vecIQ3_XXSAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ3_XXSAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_s":
-			vecIQ3_SAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ3_SAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_s":
-			vecIQ1_SAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ1_SAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_m":
-			vecIQ1_MAVX512(c, panels, next, count, x, blocks, points)
+			vecIQ1_MAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq1_0":
-			vecTQ1_0AVX512(c, panels, next, count, x, blocks, points)
+			vecTQ1_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "nvfp4":
-			vecNVFP4AVX512(c, panels, next, count, x, blocks, points)
+			vecNVFP4AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q1_0":
-			vecQ1_0AVX512(c, panels, next, count, x, blocks, points)
+			vecQ1_0AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_1":
-			vecQ8_1AVX512(c, panels, next, count, x, blocks, points)
+			vecQ8_1AVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_k":
-			vecQ8_KAVX512(c, panels, next, count, x, blocks, points)
+			vecQ8_KAVX512(c, ldc, panels, next, count, units, x, blocks, points)
 		default:
 			panic("no such format")
 		}
 	case cpu.Current() == cpu.AVXVNNI:
 		switch format {
 		case "q8_0":
-			vecQ8_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ8_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ4_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ4_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ6_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ4_1AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ5_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ5_1AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ5_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ4_NLAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ4_XSAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecMXFP4AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecTQ2_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ2_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_k":
-			vecQ2_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ2_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q3_k":
-			vecQ3_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ3_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xxs":
-			vecIQ2_XXSAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ2_XXSAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xs":
-			vecIQ2_XSAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ2_XSAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_s":
-			vecIQ2_SAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ2_SAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_xxs":
-			vecIQ3_XXSAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ3_XXSAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_s":
-			vecIQ3_SAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ3_SAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_s":
-			vecIQ1_SAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ1_SAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_m":
-			vecIQ1_MAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecIQ1_MAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq1_0":
-			vecTQ1_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecTQ1_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "nvfp4":
-			vecNVFP4AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecNVFP4AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q1_0":
-			vecQ1_0AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ1_0AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_1":
-			vecQ8_1AVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ8_1AVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_k":
-			vecQ8_KAVXVNNI(c, panels, next, count, x, blocks, points)
+			vecQ8_KAVXVNNI(c, ldc, panels, next, count, units, x, blocks, points)
 		default:
 			panic("no such format")
 		}
 	default:
 		switch format {
 		case "q8_0":
-			vecQ8_0AVX2(c, panels, next, count, x, blocks, points)
+			vecQ8_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_0":
-			vecQ4_0AVX2(c, panels, next, count, x, blocks, points)
+			vecQ4_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_k":
-			vecQ4_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ4_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q6_k":
-			vecQ6_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ6_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q4_1":
-			vecQ4_1AVX2(c, panels, next, count, x, blocks, points)
+			vecQ4_1AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_0":
-			vecQ5_0AVX2(c, panels, next, count, x, blocks, points)
+			vecQ5_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_1":
-			vecQ5_1AVX2(c, panels, next, count, x, blocks, points)
+			vecQ5_1AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q5_k":
-			vecQ5_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ5_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_nl":
-			vecIQ4_NLAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ4_NLAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq4_xs":
-			vecIQ4_XSAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ4_XSAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "mxfp4":
-			vecMXFP4AVX2(c, panels, next, count, x, blocks, points)
+			vecMXFP4AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq2_0":
-			vecTQ2_0AVX2(c, panels, next, count, x, blocks, points)
+			vecTQ2_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_0":
-			vecQ2_0AVX2(c, panels, next, count, x, blocks, points)
+			vecQ2_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q2_k":
-			vecQ2_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ2_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q3_k":
-			vecQ3_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ3_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xxs":
-			vecIQ2_XXSAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ2_XXSAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_xs":
-			vecIQ2_XSAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ2_XSAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq2_s":
-			vecIQ2_SAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ2_SAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_xxs":
-			vecIQ3_XXSAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ3_XXSAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq3_s":
-			vecIQ3_SAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ3_SAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_s":
-			vecIQ1_SAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ1_SAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "iq1_m":
-			vecIQ1_MAVX2(c, panels, next, count, x, blocks, points)
+			vecIQ1_MAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "tq1_0":
-			vecTQ1_0AVX2(c, panels, next, count, x, blocks, points)
+			vecTQ1_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "nvfp4":
-			vecNVFP4AVX2(c, panels, next, count, x, blocks, points)
+			vecNVFP4AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q1_0":
-			vecQ1_0AVX2(c, panels, next, count, x, blocks, points)
+			vecQ1_0AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_1":
-			vecQ8_1AVX2(c, panels, next, count, x, blocks, points)
+			vecQ8_1AVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		case "q8_k":
-			vecQ8_KAVX2(c, panels, next, count, x, blocks, points)
+			vecQ8_KAVX2(c, ldc, panels, next, count, units, x, blocks, points)
 		default:
 			panic("no such format")
 		}

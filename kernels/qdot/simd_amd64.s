@@ -4,19 +4,20 @@
 
 #include "textflag.h"
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 544 bytes.
 //
-// func vecQ8_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ8_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -26,7 +27,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -120,7 +121,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -135,22 +136,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func vecQ8_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -213,6 +218,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -222,22 +229,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 272 bytes.
 //
-// func vecQ8_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ8_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -321,6 +332,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -330,23 +343,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ4_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ4_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z26
 	VMOVUPS consts<>+192(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -356,7 +373,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -445,7 +462,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -460,23 +477,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ4_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+192(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -536,6 +557,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -545,23 +568,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ4_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ4_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -631,6 +658,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -640,21 +669,22 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2304 bytes.
 //
-// func vecQ4_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ4_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+320(SB), Z24
@@ -663,6 +693,9 @@ TEXT ·vecQ4_KAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+448(SB), Z21
 	VMOVUPS consts<>+512(SB), Z20
 	VMOVUPS consts<>+576(SB), Z19
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -672,7 +705,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -1172,7 +1205,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -1187,24 +1220,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func vecQ4_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+192(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -1333,6 +1370,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -1466,6 +1505,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -1613,6 +1654,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -1760,6 +1803,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -1769,24 +1814,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1152 bytes.
 //
-// func vecQ4_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ4_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -1936,6 +1985,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -2090,6 +2141,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -2258,6 +2311,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -2426,6 +2481,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -2435,21 +2492,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 3360 bytes.
 //
-// func vecQ6_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ6_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+640(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+704(SB), Z24
@@ -2460,6 +2518,9 @@ TEXT ·vecQ6_KAVX512(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -2469,7 +2530,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -3242,7 +3303,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -3257,21 +3318,22 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func vecQ6_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ6_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+640(SB), Y13
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+704(SB), Y11
@@ -3281,6 +3343,9 @@ TEXT ·vecQ6_KAVXVNNI(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -3482,6 +3547,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -3688,6 +3755,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -3884,6 +3953,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4090,6 +4161,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4098,21 +4171,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1680 bytes.
 //
-// func vecQ6_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ6_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+640(SB), Y13
 	MOVQ R8, R14
 	CMPQ BX, $4
@@ -4120,6 +4194,9 @@ TEXT ·vecQ6_KAVX2(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -4345,6 +4422,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4581,6 +4660,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -4801,6 +4882,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -5037,6 +5120,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -5045,23 +5130,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 320 bytes.
 //
-// func vecQ4_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ4_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z26
 	VMOVUPS consts<>+192(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5071,7 +5160,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -5167,7 +5256,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -5182,23 +5271,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func vecQ4_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ4_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+192(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5271,6 +5364,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5280,23 +5375,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 160 bytes.
 //
-// func vecQ4_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ4_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5377,6 +5476,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5386,23 +5487,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 352 bytes.
 //
-// func vecQ5_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ5_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+832(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5412,7 +5517,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -5523,7 +5628,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -5538,25 +5643,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func vecQ5_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+1024(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5657,6 +5766,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5666,26 +5777,30 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 176 bytes.
 //
-// func vecQ5_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ5_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+1024(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
 	VMOVUPS consts<>+64(SB), Y9
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -5796,6 +5911,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -5805,23 +5922,27 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 384 bytes.
 //
-// func vecQ5_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ5_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+832(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -5831,7 +5952,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -5949,7 +6070,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -5964,25 +6085,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func vecQ5_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+1024(SB), Y11
 	VMOVUPS consts<>+128(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -6096,6 +6221,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -6105,24 +6232,28 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 192 bytes.
 //
-// func vecQ5_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ5_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+1024(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -6244,6 +6375,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -6253,21 +6386,22 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2816 bytes.
 //
-// func vecQ5_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ5_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+1024(SB), Z25
 	VMOVUPS consts<>+128(SB), Z24
@@ -6278,6 +6412,9 @@ TEXT ·vecQ5_KAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+448(SB), Z19
 	VMOVUPS consts<>+512(SB), Z18
 	VMOVUPS consts<>+576(SB), Z17
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -6287,7 +6424,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -6979,7 +7116,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -6994,24 +7131,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func vecQ5_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ5_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+1024(SB), Y12
 	VMOVUPS consts<>+128(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -7197,6 +7338,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -7387,6 +7530,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -7583,6 +7728,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -7787,6 +7934,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -7796,22 +7945,26 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1408 bytes.
 //
-// func vecQ5_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ5_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -8020,6 +8173,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -8233,6 +8388,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -8452,6 +8609,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -8679,6 +8838,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -8688,23 +8849,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecIQ4_NLAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -8714,7 +8879,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -8812,7 +8977,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -8827,23 +8992,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecIQ4_NLAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -8912,6 +9081,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -8921,24 +9092,28 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecIQ4_NLAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-56
+// func vecIQ4_NLAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NLAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1344(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -9036,6 +9211,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -9045,26 +9222,30 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 2176 bytes.
 //
-// func vecIQ4_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+512(SB), Z24
 	VMOVUPS consts<>+576(SB), Z23
 	VMOVUPS consts<>+1408(SB), Z22
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -9074,7 +9255,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -9608,7 +9789,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -9623,26 +9804,30 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func vecIQ4_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1280(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+512(SB), Y11
 	VMOVUPS consts<>+576(SB), Y10
 	VMOVUPS consts<>+1408(SB), Y9
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -9783,6 +9968,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -9929,6 +10116,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -10074,6 +10263,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10219,6 +10410,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10228,27 +10421,31 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 1088 bytes.
 //
-// func vecIQ4_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ4_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1344(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+512(SB), Y10
 	VMOVUPS consts<>+576(SB), Y9
 	VMOVUPS consts<>+1408(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -10447,6 +10644,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -10651,6 +10850,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -10854,6 +11055,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -11057,6 +11260,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -11066,24 +11271,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 272 bytes.
 //
-// func vecMXFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-56
+// func vecMXFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+1536(SB), Z24
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -11093,7 +11302,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -11193,7 +11402,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -11208,24 +11417,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func vecMXFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVXVNNI(SB), NOSPLIT, $0-56
+// func vecMXFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+448(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -11301,6 +11514,8 @@ part0:
 	ADDQ $8, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -16(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -11310,25 +11525,29 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 136 bytes.
 //
-// func vecMXFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-56
+// func vecMXFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+448(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -11414,6 +11633,8 @@ part0:
 	ADDQ $8, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -16(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -11423,25 +11644,29 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func vecTQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Z26
 	VMOVUPS consts<>+1664(SB), Z25
 	VMOVUPS consts<>+640(SB), Z24
 	VMOVUPS consts<>+704(SB), Z23
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -11451,7 +11676,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -11741,7 +11966,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -11756,24 +11981,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecTQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y13
 	VMOVUPS consts<>+1664(SB), Y12
 	VMOVUPS consts<>+640(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -11930,6 +12159,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -12091,6 +12322,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -12100,23 +12333,27 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecTQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-56
+// func vecTQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y13
 	VMOVUPS consts<>+64(SB), Y12
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -12327,6 +12564,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -12542,6 +12781,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -12551,26 +12792,30 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ2_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-56
+// func vecQ2_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX512(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Z25
 	VMOVUPS consts<>+1728(SB), Z26
 	VMOVUPS consts<>+1664(SB), Z24
 	VMOVUPS consts<>+640(SB), Z23
 	VMOVUPS consts<>+704(SB), Z22
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -12580,7 +12825,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -12717,7 +12962,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -12732,24 +12977,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ2_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVXVNNI(SB), NOSPLIT, $64-56
+// func vecQ2_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVXVNNI(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+1728(SB), Y14
 	VMOVUPS consts<>+1664(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	VMOVUPS 0(DI), X15
 	VPSHUFB X14, X15, X15
@@ -12865,6 +13114,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -12874,24 +13125,28 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ2_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-56
+// func vecQ2_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0AVX2(SB), NOSPLIT, $64-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+1728(SB), Y14
 	VMOVUPS consts<>+64(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	VMOVUPS 0(DI), X15
 	VPSHUFB X14, X15, X15
@@ -13019,6 +13274,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -13028,21 +13285,22 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1344 bytes.
 //
-// func vecQ2_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ2_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Z26
 	VMOVUPS consts<>+1600(SB), Z25
 	VMOVUPS consts<>+320(SB), Z24
@@ -13054,6 +13312,9 @@ TEXT ·vecQ2_KAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+1856(SB), Z18
 	VMOVUPS consts<>+576(SB), Z17
 	VMOVUPS consts<>+896(SB), Z16
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -13063,7 +13324,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -13567,7 +13828,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -13582,25 +13843,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func vecQ2_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ2_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
 	VMOVUPS consts<>+1664(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -13912,6 +14177,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -14228,6 +14495,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -14237,25 +14506,29 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 672 bytes.
 //
-// func vecQ2_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ2_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+256(SB), Y13
 	VMOVUPS consts<>+1600(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
 	VMOVUPS consts<>+64(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -14609,6 +14882,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -14967,6 +15242,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -768(R11)(R8*1), R11
@@ -14976,21 +15253,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func vecQ3_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ3_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1920(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+1984(SB), Z24
@@ -15003,6 +15281,9 @@ TEXT ·vecQ3_KAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+320(SB), Z17
 	VMOVUPS consts<>+512(SB), Z16
 	VMOVUPS consts<>+2368(SB), Z15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -15012,7 +15293,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -15604,7 +15885,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -15619,21 +15900,22 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecQ3_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ3_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y13
 	VMOVUPS consts<>+2432(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
@@ -15646,6 +15928,9 @@ TEXT ·vecQ3_KAVXVNNI(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -16082,6 +16367,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -16514,6 +16801,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -16522,21 +16811,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecQ3_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ3_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1600(SB), Y13
 	VMOVUPS consts<>+2432(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
@@ -16549,6 +16839,9 @@ TEXT ·vecQ3_KAVX2(SB), NOSPLIT, $0-56
 	XORQ R14, R14
 four:
 	LEAQ (R14)(R14*2), R15
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -17029,6 +17322,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -17521,6 +17816,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	DECQ AX
@@ -17529,21 +17826,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1056 bytes.
 //
-// func vecIQ2_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Z24
 	VMOVUPS consts<>+2624(SB), Z26
 	VMOVUPS consts<>+2688(SB), Z23
@@ -17553,7 +17851,10 @@ TEXT ·vecIQ2_XXSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2880(SB), Z20
 	VMOVUPS consts<>+2944(SB), Z19
 	VMOVUPS consts<>+3008(SB), Z18
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -17563,7 +17864,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -18625,7 +18926,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -18640,24 +18941,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecIQ2_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -18985,6 +19290,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -19316,6 +19623,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -19647,6 +19956,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -19979,6 +20290,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -19988,24 +20301,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 528 bytes.
 //
-// func vecIQ2_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -20365,6 +20682,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -20728,6 +21047,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -21091,6 +21412,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -21455,6 +21778,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -21464,21 +21789,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1184 bytes.
 //
-// func vecIQ2_XSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Z24
 	VMOVUPS consts<>+2624(SB), Z26
 	VMOVUPS consts<>+3136(SB), Z23
@@ -21489,7 +21815,10 @@ TEXT ·vecIQ2_XSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2880(SB), Z19
 	VMOVUPS consts<>+2944(SB), Z18
 	VMOVUPS consts<>+3008(SB), Z17
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -21499,7 +21828,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -22763,7 +23092,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -22778,25 +23107,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 592 bytes.
 //
-// func vecIQ2_XSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3136(SB), Y12
 	VMOVUPS consts<>+3200(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -23182,6 +23515,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -23572,6 +23907,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -23961,6 +24298,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -24351,6 +24690,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -24360,25 +24701,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 592 bytes.
 //
-// func vecIQ2_XSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_XSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3136(SB), Y12
 	VMOVUPS consts<>+3200(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -24796,6 +25141,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -25218,6 +25565,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -25639,6 +25988,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -26061,6 +26412,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -26070,21 +26423,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1312 bytes.
 //
-// func vecIQ2_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Z24
 	VMOVUPS consts<>+2624(SB), Z26
 	VMOVUPS consts<>+3264(SB), Z23
@@ -26093,7 +26447,10 @@ TEXT ·vecIQ2_SAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2496(SB), Z21
 	VMOVUPS consts<>+2944(SB), Z20
 	VMOVUPS consts<>+3008(SB), Z19
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -26103,7 +26460,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -27217,7 +27574,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -27232,25 +27589,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 656 bytes.
 //
-// func vecIQ2_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3264(SB), Y12
 	VMOVUPS consts<>+2688(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -27598,6 +27959,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -27949,6 +28312,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -28300,6 +28665,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -28652,6 +29019,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -28661,25 +29030,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 656 bytes.
 //
-// func vecIQ2_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ2_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3264(SB), Y12
 	VMOVUPS consts<>+2688(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -29059,6 +29432,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -29442,6 +29817,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -29825,6 +30202,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -30209,6 +30588,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -30218,21 +30599,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1568 bytes.
 //
-// func vecIQ3_XXSAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3328(SB), Z25
 	VMOVUPS consts<>+2688(SB), Z24
 	VMOVUPS consts<>+2752(SB), Z26
@@ -30241,7 +30623,10 @@ TEXT ·vecIQ3_XXSAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2880(SB), Z21
 	VMOVUPS consts<>+2944(SB), Z20
 	VMOVUPS consts<>+3008(SB), Z19
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -30251,7 +30636,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -31289,7 +31674,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -31304,25 +31689,29 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 784 bytes.
 //
-// func vecIQ3_XXSAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3328(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -31643,6 +32032,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -31967,6 +32358,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -32291,6 +32684,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -32616,6 +33011,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -32625,25 +33022,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 784 bytes.
 //
-// func vecIQ3_XXSAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXSAVX2(SB), NOSPLIT, $0-56
+// func vecIQ3_XXSAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXSAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3328(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -32996,6 +33397,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -33352,6 +33755,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -33708,6 +34113,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -34065,6 +34472,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -34074,28 +34483,32 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 1760 bytes.
 //
-// func vecIQ3_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3392(SB), Z25
 	VMOVUPS consts<>+2688(SB), Z24
 	VMOVUPS consts<>+2752(SB), Z26
 	VMOVUPS consts<>+1024(SB), Z23
 	VMOVUPS consts<>+2944(SB), Z22
 	VMOVUPS consts<>+3008(SB), Z21
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -34105,7 +34518,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -35158,7 +35571,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -35173,26 +35586,30 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecIQ3_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3392(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
 	VMOVUPS consts<>+960(SB), Y10
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -35524,6 +35941,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -35859,6 +36278,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -36194,6 +36615,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -36529,6 +36952,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -36538,25 +36963,29 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 880 bytes.
 //
-// func vecIQ3_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ3_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3392(SB), Y13
 	VMOVUPS consts<>+2688(SB), Y12
 	VMOVUPS consts<>+576(SB), Y11
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -36908,6 +37337,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -37263,6 +37694,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -37618,6 +38051,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -37973,6 +38408,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -37982,21 +38419,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 800 bytes.
 //
-// func vecIQ1_SAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Z25
 	VMOVUPS consts<>+2624(SB), Z26
 	VMOVUPS consts<>+3072(SB), Z24
@@ -38004,7 +38442,10 @@ TEXT ·vecIQ1_SAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2688(SB), Z22
 	VMOVUPS consts<>+3520(SB), Z21
 	VMOVUPS consts<>+3008(SB), Z20
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -38014,7 +38455,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -38772,7 +39213,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -38787,24 +39228,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 400 bytes.
 //
-// func vecIQ1_SAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3072(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -39009,6 +39454,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -39216,6 +39663,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -39424,6 +39873,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -39632,6 +40083,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -39641,24 +40094,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 400 bytes.
 //
-// func vecIQ1_SAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_SAVX2(SB), NOSPLIT, $0-56
+// func vecIQ1_SAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_SAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2560(SB), Y13
 	VMOVUPS consts<>+3072(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -39883,6 +40340,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40110,6 +40569,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -40338,6 +40799,8 @@ part2:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40566,6 +41029,8 @@ part3:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -40575,21 +41040,22 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 896 bytes.
 //
-// func vecIQ1_MAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Z25
 	VMOVUPS consts<>+576(SB), Z24
 	VMOVUPS consts<>+3584(SB), Z23
@@ -40601,7 +41067,10 @@ TEXT ·vecIQ1_MAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+3072(SB), Z18
 	VMOVUPS consts<>+3520(SB), Z17
 	VMOVUPS consts<>+3008(SB), Z16
-	MOVQ points+48(FP), R13
+	MOVQ points+64(FP), R13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -40611,7 +41080,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -41618,7 +42087,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -41633,23 +42102,27 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 448 bytes.
 //
-// func vecIQ1_MAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVXVNNI(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -41930,6 +42403,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -42214,6 +42689,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -42497,6 +42974,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -42781,6 +43260,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -42790,24 +43271,28 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 448 bytes.
 //
-// func vecIQ1_MAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_MAVX2(SB), NOSPLIT, $0-56
+// func vecIQ1_MAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_MAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+896(SB), Y13
 	VMOVUPS consts<>+576(SB), Y12
-	MOVQ points+48(FP), R14
+	MOVQ points+64(FP), R14
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -43108,6 +43593,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -43412,6 +43899,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -43715,6 +44204,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -128(R11)(R8*1), R11
@@ -44019,6 +44510,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -256(R11)(R8*1), R11
@@ -44028,23 +44521,27 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 864 bytes.
 //
-// func vecTQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVX512(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3712(SB), Z26
 	VMOVUPS consts<>+3776(SB), Z25
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -44054,7 +44551,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -44857,7 +45354,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -44872,22 +45369,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 432 bytes.
 //
-// func vecTQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3712(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -45436,6 +45937,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -45777,6 +46280,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -45786,22 +46291,26 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 432 bytes.
 //
-// func vecTQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0AVX2(SB), NOSPLIT, $0-56
+// func vecTQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+3712(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -46395,6 +46904,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -512(R11)(R8*1), R11
@@ -46763,6 +47274,8 @@ part1:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -46772,21 +47285,22 @@ part1:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 576 bytes.
 //
-// func vecNVFP4AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-56
+// func vecNVFP4AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Z26
 	VMOVUPS consts<>+128(SB), Z25
 	VMOVUPS consts<>+2688(SB), Z24
@@ -46796,6 +47310,9 @@ TEXT ·vecNVFP4AVX512(SB), NOSPLIT, $0-56
 	VMOVUPS consts<>+2816(SB), Z20
 	VMOVUPS consts<>+3968(SB), Z19
 	VMOVUPS consts<>+4032(SB), Z18
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -46805,7 +47322,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -47016,7 +47533,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -47031,27 +47548,31 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecNVFP4AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVXVNNI(SB), NOSPLIT, $0-56
+// func vecNVFP4AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+2688(SB), Y11
 	VMOVUPS consts<>+3840(SB), Y10
 	VMOVUPS consts<>+3008(SB), Y9
 	VMOVUPS consts<>+3904(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -47245,6 +47766,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -47254,27 +47777,31 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecNVFP4AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4AVX2(SB), NOSPLIT, $0-56
+// func vecNVFP4AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+1472(SB), Y14
 	VMOVUPS consts<>+128(SB), Y12
 	VMOVUPS consts<>+64(SB), Y11
 	VMOVUPS consts<>+2688(SB), Y10
 	VMOVUPS consts<>+3840(SB), Y9
 	VMOVUPS consts<>+3008(SB), Y8
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -47488,6 +48015,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -47497,22 +48026,26 @@ part0:
 	ADDQ $120, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 288 bytes.
 //
-// func vecQ1_0AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVX512(SB), NOSPLIT, $0-56
+// func vecQ1_0AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+4096(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -47522,7 +48055,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -47699,7 +48232,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -47714,24 +48247,28 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ1_0AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ1_0AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2944(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+4160(SB), Y11
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -47973,6 +48510,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -47982,25 +48521,29 @@ part0:
 	ADDQ $240, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 144 bytes.
 //
-// func vecQ1_0AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0AVX2(SB), NOSPLIT, $0-56
+// func vecQ1_0AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+2944(SB), Y13
 	VMOVUPS consts<>+960(SB), Y12
 	VMOVUPS consts<>+4160(SB), Y11
 	VMOVUPS consts<>+64(SB), Y10
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48278,6 +48821,8 @@ part0:
 	ADDQ $16, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -32(R10)(R8*1), R10
 	LEAQ -384(R11)(R8*1), R11
@@ -48287,22 +48832,26 @@ part0:
 	ADDQ $240, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 576 bytes.
 //
-// func vecQ8_1AVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVX512(SB), NOSPLIT, $0-56
+// func vecQ8_1AVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -48312,7 +48861,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -48408,7 +48957,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -48423,22 +48972,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecQ8_1AVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_1AVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48506,6 +49059,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -48515,22 +49070,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 288 bytes.
 //
-// func vecQ8_1AVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1AVX2(SB), NOSPLIT, $0-56
+// func vecQ8_1AVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -48619,6 +49178,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -640(R11)(R8*1), R11
@@ -48628,22 +49189,26 @@ part0:
 	ADDQ $60, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 16 rows, 4672 bytes.
 //
-// func vecQ8_KAVX512(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVX512(SB), NOSPLIT, $0-56
+// func vecQ8_KAVX512(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX512(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Z26
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 	MOVQ DX, R12
 	MOVQ BX, AX
 load:
@@ -48653,7 +49218,7 @@ load:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE load
 	MOVQ $4, AX
@@ -49095,7 +49660,7 @@ store:
 	VMOVAPS Z28, Z29
 	VMOVAPS Z27, Z28
 	VMOVAPS Z31, Z27
-	ADDQ $64, R12
+	ADDQ ldc+8(FP), R12
 	DECQ AX
 	JNE store
 	MOVQ $4, AX
@@ -49110,22 +49675,26 @@ nonestore:
 	DECQ AX
 	JNE nonestore
 allstore:
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 2336 bytes.
 //
-// func vecQ8_KAVXVNNI(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVXVNNI(SB), NOSPLIT, $0-56
+// func vecQ8_KAVXVNNI(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+0(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -49232,6 +49801,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49342,6 +49913,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49452,6 +50025,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49563,6 +50138,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1280(R11)(R8*1), R11
@@ -49572,22 +50149,26 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 8 rows, 2336 bytes.
 //
-// func vecQ8_KAVX2(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_KAVX2(SB), NOSPLIT, $0-56
+// func vecQ8_KAVX2(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ c+0(FP), DX
-	MOVQ panels+8(FP), SI
-	MOVQ next+16(FP), R8
-	MOVQ count+24(FP), BX
-	MOVQ x+32(FP), DI
-	MOVQ blocks+40(FP), CX
+	MOVQ panels+16(FP), SI
+	MOVQ next+24(FP), R8
+	MOVQ count+32(FP), BX
 	VMOVUPS consts<>+64(SB), Y13
+unit:
+	MOVQ x+48(FP), DI
+	MOVQ blocks+56(FP), CX
 loop:
 	MOVQ SI, R9
 	LEAQ 0(SI), R11
@@ -49736,6 +50317,8 @@ part0:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part0
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -49888,6 +50471,8 @@ part1:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part1
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50040,6 +50625,8 @@ part2:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part2
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1152(R11)(R8*1), R11
@@ -50193,6 +50780,8 @@ part3:
 	ADDQ $0, R10
 	DECQ R13
 	JNE part3
+	ADDQ ldc+8(FP), R12
+	SUBQ $64, R12
 	LEAQ -64(R9)(R8*1), R9
 	LEAQ -0(R10)(R8*1), R10
 	LEAQ -1280(R11)(R8*1), R11
@@ -50202,6 +50791,9 @@ part3:
 	ADDQ $480, DI
 	DECQ CX
 	JNE loop
+	ADDQ $64, DX
+	DECQ units+40(FP)
+	JNE unit
 	VZEROUPPER
 	RET
 

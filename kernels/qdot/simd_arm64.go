@@ -9,167 +9,167 @@ import "github.com/fucina-go/fucina/kernels/cpu"
 // hasSIMD tells that this build has assembly.
 const hasSIMD = true
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ6_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ6_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ4_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ4_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ5_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ5_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_NL(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_NL(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ4_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ4_XS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecMXFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecMXFP4(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ2_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ2_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ2_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ3_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ3_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XXS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_XS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ2_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ2_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_XXS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ3_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ3_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecIQ1_M(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecIQ1_M(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecTQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecTQ1_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecNVFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecNVFP4(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ1_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 //
 //go:noescape
-func vecQ8_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
+func vecQ8_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
@@ -637,63 +637,63 @@ func fetch(p uintptr, lines int) {
 //go:noescape
 func fetchNEON(p uintptr, lines int)
 
-// vecBlocks adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec.
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
+// vecBlocks adds to c the products of the activations x and count strips of units panels; strips are next bytes apart, their results ldc bytes. See Format.Vec.
+func vecBlocks(format string, c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32) {
 	switch format {
 	case "q8_0":
-		vecQ8_0(c, panels, next, count, x, blocks, points)
+		vecQ8_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q4_0":
-		vecQ4_0(c, panels, next, count, x, blocks, points)
+		vecQ4_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q4_k":
-		vecQ4_K(c, panels, next, count, x, blocks, points)
+		vecQ4_K(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q6_k":
-		vecQ6_K(c, panels, next, count, x, blocks, points)
+		vecQ6_K(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q4_1":
-		vecQ4_1(c, panels, next, count, x, blocks, points)
+		vecQ4_1(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q5_0":
-		vecQ5_0(c, panels, next, count, x, blocks, points)
+		vecQ5_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q5_1":
-		vecQ5_1(c, panels, next, count, x, blocks, points)
+		vecQ5_1(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q5_k":
-		vecQ5_K(c, panels, next, count, x, blocks, points)
+		vecQ5_K(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq4_nl":
-		vecIQ4_NL(c, panels, next, count, x, blocks, points)
+		vecIQ4_NL(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq4_xs":
-		vecIQ4_XS(c, panels, next, count, x, blocks, points)
+		vecIQ4_XS(c, ldc, panels, next, count, units, x, blocks, points)
 	case "mxfp4":
-		vecMXFP4(c, panels, next, count, x, blocks, points)
+		vecMXFP4(c, ldc, panels, next, count, units, x, blocks, points)
 	case "tq2_0":
-		vecTQ2_0(c, panels, next, count, x, blocks, points)
+		vecTQ2_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q2_0":
-		vecQ2_0(c, panels, next, count, x, blocks, points)
+		vecQ2_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q2_k":
-		vecQ2_K(c, panels, next, count, x, blocks, points)
+		vecQ2_K(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q3_k":
-		vecQ3_K(c, panels, next, count, x, blocks, points)
+		vecQ3_K(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq2_xxs":
-		vecIQ2_XXS(c, panels, next, count, x, blocks, points)
+		vecIQ2_XXS(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq2_xs":
-		vecIQ2_XS(c, panels, next, count, x, blocks, points)
+		vecIQ2_XS(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq2_s":
-		vecIQ2_S(c, panels, next, count, x, blocks, points)
+		vecIQ2_S(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq3_xxs":
-		vecIQ3_XXS(c, panels, next, count, x, blocks, points)
+		vecIQ3_XXS(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq3_s":
-		vecIQ3_S(c, panels, next, count, x, blocks, points)
+		vecIQ3_S(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq1_s":
-		vecIQ1_S(c, panels, next, count, x, blocks, points)
+		vecIQ1_S(c, ldc, panels, next, count, units, x, blocks, points)
 	case "iq1_m":
-		vecIQ1_M(c, panels, next, count, x, blocks, points)
+		vecIQ1_M(c, ldc, panels, next, count, units, x, blocks, points)
 	case "tq1_0":
-		vecTQ1_0(c, panels, next, count, x, blocks, points)
+		vecTQ1_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "nvfp4":
-		vecNVFP4(c, panels, next, count, x, blocks, points)
+		vecNVFP4(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q1_0":
-		vecQ1_0(c, panels, next, count, x, blocks, points)
+		vecQ1_0(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q8_1":
-		vecQ8_1(c, panels, next, count, x, blocks, points)
+		vecQ8_1(c, ldc, panels, next, count, units, x, blocks, points)
 	case "q8_k":
-		vecQ8_K(c, panels, next, count, x, blocks, points)
+		vecQ8_K(c, ldc, panels, next, count, units, x, blocks, points)
 	default:
 		panic("no such format")
 	}

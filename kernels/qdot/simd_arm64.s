@@ -4,19 +4,23 @@
 
 #include "textflag.h"
 
-// vecQ8_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 136 bytes.
 //
-// func vecQ8_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_0(SB), NOSPLIT, $0-56
+// func vecQ8_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -63,6 +67,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -75,22 +80,29 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ4_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 72 bytes.
 //
-// func vecQ4_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_0(SB), NOSPLIT, $0-56
+// func vecQ4_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F29
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -146,6 +158,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -158,26 +171,33 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ4_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 576 bytes.
 //
-// func vecQ4_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_K(SB), NOSPLIT, $0-56
+// func vecQ4_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 64(R11), F25
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -294,6 +314,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -418,6 +439,7 @@ part1:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -554,6 +576,7 @@ part2:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -691,6 +714,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -703,23 +727,30 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ6_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ6_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 840 bytes.
 //
-// func vecQ6_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ6_K(SB), NOSPLIT, $0-56
+// func vecQ6_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ6_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 80(R11), F29
 	FMOVQ 0(R11), F28
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -905,6 +936,7 @@ part0:
 	ADD $256, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1104,6 +1136,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1295,6 +1328,7 @@ part2:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1495,6 +1529,7 @@ part3:
 	ADD $256, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1507,22 +1542,29 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ4_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ4_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 80 bytes.
 //
-// func vecQ4_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ4_1(SB), NOSPLIT, $0-56
+// func vecQ4_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ4_1(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F29
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1584,6 +1626,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1596,25 +1639,32 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ5_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 88 bytes.
 //
-// func vecQ5_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_0(SB), NOSPLIT, $0-56
+// func vecQ5_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 96(R11), F29
 	FMOVQ 112(R11), F28
 	FMOVQ 128(R11), F27
 	FMOVQ 0(R11), F26
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1710,6 +1760,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1722,25 +1773,32 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ5_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 96 bytes.
 //
-// func vecQ5_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_1(SB), NOSPLIT, $0-56
+// func vecQ5_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_1(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 96(R11), F29
 	FMOVQ 112(R11), F28
 	FMOVQ 128(R11), F27
 	FMOVQ 0(R11), F26
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -1842,6 +1900,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -1854,20 +1913,23 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ5_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ5_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 704 bytes.
 //
-// func vecQ5_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ5_K(SB), NOSPLIT, $0-56
+// func vecQ5_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ5_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 128(R11), F28
@@ -1877,6 +1939,10 @@ TEXT ·vecQ5_K(SB), NOSPLIT, $0-56
 	FMOVQ 32(R11), F24
 	FMOVQ 48(R11), F23
 	FMOVQ 64(R11), F22
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -2042,6 +2108,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2216,6 +2283,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2394,6 +2462,7 @@ part2:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2580,6 +2649,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2592,23 +2662,30 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ4_NL adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_NL adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 72 bytes.
 //
-// func vecIQ4_NL(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_NL(SB), NOSPLIT, $0-56
+// func vecIQ4_NL(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_NL(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -2670,6 +2747,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2682,26 +2760,33 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ4_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ4_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 544 bytes.
 //
-// func vecIQ4_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-56
+// func vecIQ4_XS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 48(R11), F27
 	FMOVQ 64(R11), F26
 	FMOVQ 192(R11), F25
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -2821,6 +2906,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -2949,6 +3035,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3076,6 +3163,7 @@ part2:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3203,6 +3291,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3215,24 +3304,31 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecMXFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecMXFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 68 bytes.
 //
-// func vecMXFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecMXFP4(SB), NOSPLIT, $0-56
+// func vecMXFP4(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecMXFP4(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3304,6 +3400,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3316,22 +3413,29 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecTQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 264 bytes.
 //
-// func vecTQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ2_0(SB), NOSPLIT, $0-56
+// func vecTQ2_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ2_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F29
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3488,6 +3592,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3652,6 +3757,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3664,23 +3770,30 @@ part1:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ2_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 72 bytes.
 //
-// func vecQ2_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_0(SB), NOSPLIT, $0-56
+// func vecQ2_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F28
 	FMOVQ 240(R11), F30
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -3773,6 +3886,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -3785,24 +3899,31 @@ part0:
 	ADD $120, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ2_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ2_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 336 bytes.
 //
-// func vecQ2_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ2_K(SB), NOSPLIT, $0-56
+// func vecQ2_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ2_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 224(R11), F28
 	FMOVQ 64(R11), F27
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -4085,6 +4206,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -4374,6 +4496,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -4386,26 +4509,33 @@ part1:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ3_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ3_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 440 bytes.
 //
-// func vecQ3_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ3_K(SB), NOSPLIT, $0-56
+// func vecQ3_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ3_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 224(R11), F29
 	FMOVQ 256(R11), F28
 	FMOVQ 64(R11), F27
 	FMOVQ 48(R11), F26
 	FMOVQ 192(R11), F25
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -4778,6 +4908,7 @@ part0:
 	ADD $256, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -5165,6 +5296,7 @@ part1:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -5177,20 +5309,23 @@ part1:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ2_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 264 bytes.
 //
-// func vecIQ2_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XXS(SB), NOSPLIT, $0-56
+// func vecIQ2_XXS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XXS(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 272(R11), F29
 	FMOVQ 288(R11), F28
@@ -5202,7 +5337,11 @@ TEXT ·vecIQ2_XXS(SB), NOSPLIT, $0-56
 	FMOVQ 352(R11), F22
 	FMOVQ 368(R11), F21
 	FMOVQ 384(R11), F20
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -5565,6 +5704,7 @@ part0:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -5934,6 +6074,7 @@ part1:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -6303,6 +6444,7 @@ part2:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -6673,6 +6815,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -6685,20 +6828,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ2_XS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_XS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 296 bytes.
 //
-// func vecIQ2_XS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_XS(SB), NOSPLIT, $0-56
+// func vecIQ2_XS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_XS(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 272(R11), F29
 	FMOVQ 400(R11), F28
@@ -6711,7 +6857,11 @@ TEXT ·vecIQ2_XS(SB), NOSPLIT, $0-56
 	FMOVQ 352(R11), F21
 	FMOVQ 368(R11), F20
 	FMOVQ 384(R11), F19
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -7132,6 +7282,7 @@ part0:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -7560,6 +7711,7 @@ part1:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -7987,6 +8139,7 @@ part2:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -8414,6 +8567,7 @@ part3:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -8426,20 +8580,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ2_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ2_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 328 bytes.
 //
-// func vecIQ2_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ2_S(SB), NOSPLIT, $0-56
+// func vecIQ2_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ2_S(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 272(R11), F29
 	FMOVQ 432(R11), F28
@@ -8450,7 +8607,11 @@ TEXT ·vecIQ2_S(SB), NOSPLIT, $0-56
 	FMOVQ 320(R11), F23
 	FMOVQ 368(R11), F22
 	FMOVQ 384(R11), F21
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -8829,6 +8990,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -9214,6 +9376,7 @@ part1:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -9598,6 +9761,7 @@ part2:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -9984,6 +10148,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -9996,20 +10161,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ3_XXS adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_XXS adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 392 bytes.
 //
-// func vecIQ3_XXS(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_XXS(SB), NOSPLIT, $0-56
+// func vecIQ3_XXS(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_XXS(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 448(R11), F29
 	FMOVQ 288(R11), F28
@@ -10021,7 +10189,11 @@ TEXT ·vecIQ3_XXS(SB), NOSPLIT, $0-56
 	FMOVQ 352(R11), F22
 	FMOVQ 368(R11), F21
 	FMOVQ 384(R11), F20
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -10475,6 +10647,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -10934,6 +11107,7 @@ part1:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -11394,6 +11568,7 @@ part2:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -11854,6 +12029,7 @@ part3:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -11866,20 +12042,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ3_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ3_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 440 bytes.
 //
-// func vecIQ3_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ3_S(SB), NOSPLIT, $0-56
+// func vecIQ3_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ3_S(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 464(R11), F29
 	FMOVQ 288(R11), F28
@@ -11889,7 +12068,11 @@ TEXT ·vecIQ3_S(SB), NOSPLIT, $0-56
 	FMOVQ 128(R11), F24
 	FMOVQ 368(R11), F23
 	FMOVQ 384(R11), F22
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -12353,6 +12536,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -12824,6 +13008,7 @@ part1:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -13294,6 +13479,7 @@ part2:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -13764,6 +13950,7 @@ part3:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -13776,20 +13963,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ1_S adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_S adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 200 bytes.
 //
-// func vecIQ1_S(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_S(SB), NOSPLIT, $0-56
+// func vecIQ1_S(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_S(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 272(R11), F29
 	FMOVQ 304(R11), F28
@@ -13797,7 +13987,11 @@ TEXT ·vecIQ1_S(SB), NOSPLIT, $0-56
 	FMOVQ 288(R11), F26
 	FMOVQ 496(R11), F25
 	FMOVQ 384(R11), F24
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -14051,6 +14245,7 @@ part0:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -14311,6 +14506,7 @@ part1:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -14571,6 +14767,7 @@ part2:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -14831,6 +15028,7 @@ part3:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -14843,20 +15041,23 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecIQ1_M adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecIQ1_M adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 224 bytes.
 //
-// func vecIQ1_M(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecIQ1_M(SB), NOSPLIT, $0-56
+// func vecIQ1_M(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecIQ1_M(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 96(R11), F29
 	FMOVQ 64(R11), F28
@@ -14868,7 +15069,11 @@ TEXT ·vecIQ1_M(SB), NOSPLIT, $0-56
 	FMOVQ 304(R11), F22
 	FMOVQ 496(R11), F21
 	FMOVQ 384(R11), F20
-	MOVD points+48(FP), R14
+	MOVD points+64(FP), R14
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -15190,6 +15395,7 @@ part0:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -15518,6 +15724,7 @@ part1:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -15848,6 +16055,7 @@ part2:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -16178,6 +16386,7 @@ part3:
 	ADD $64, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -16190,23 +16399,30 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecTQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecTQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 216 bytes.
 //
-// func vecTQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecTQ1_0(SB), NOSPLIT, $0-56
+// func vecTQ1_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecTQ1_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 544(R11), F29
 	FMOVQ 560(R11), F28
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -16733,6 +16949,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17064,6 +17281,7 @@ part1:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17076,20 +17294,23 @@ part1:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecNVFP4 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecNVFP4 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 144 bytes.
 //
-// func vecNVFP4(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecNVFP4(SB), NOSPLIT, $0-56
+// func vecNVFP4(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecNVFP4(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 208(R11), F30
 	FMOVQ 0(R11), F28
@@ -17100,6 +17321,10 @@ TEXT ·vecNVFP4(SB), NOSPLIT, $0-56
 	FMOVQ 336(R11), F23
 	FMOVQ 608(R11), F22
 	FMOVQ 624(R11), F21
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17286,6 +17511,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17298,24 +17524,31 @@ part0:
 	ADD $120, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ1_0 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ1_0 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 72 bytes.
 //
-// func vecQ1_0(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ1_0(SB), NOSPLIT, $0-56
+// func vecQ1_0(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ1_0(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 368(R11), F29
 	FMOVQ 112(R11), F28
 	FMOVQ 640(R11), F27
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17540,6 +17773,7 @@ part0:
 	ADD $128, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17552,21 +17786,28 @@ part0:
 	ADD $240, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ8_1 adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_1 adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 144 bytes.
 //
-// func vecQ8_1(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_1(SB), NOSPLIT, $0-56
+// func vecQ8_1(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_1(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17614,6 +17855,7 @@ part0:
 	ADD $192, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17626,21 +17868,28 @@ part0:
 	ADD $60, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
-// vecQ8_K adds to c the product of the activations x and count panels, next bytes apart; see
-// Format.Vec.
+// vecQ8_K adds to c the products of the activations x and count strips of units panels; strips are
+// next bytes apart, their results ldc bytes. See Format.Vec.
 // A turn takes a block of 4 rows, 1168 bytes.
 //
-// func vecQ8_K(c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32)
-TEXT ·vecQ8_K(SB), NOSPLIT, $0-56
+// func vecQ8_K(c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32)
+TEXT ·vecQ8_K(SB), NOSPLIT, $0-72
 	MOVD c+0(FP), R4
-	MOVD panels+8(FP), R0
-	MOVD next+16(FP), R1
-	MOVD count+24(FP), R2
-	MOVD x+32(FP), R3
-	MOVD blocks+40(FP), R5
+	MOVD ldc+8(FP), R6
+	MOVD panels+16(FP), R0
+	MOVD next+24(FP), R1
+	MOVD count+32(FP), R2
+	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
+	SUB $64, R6
+unit:
+	MOVD x+48(FP), R3
+	MOVD blocks+56(FP), R5
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17713,6 +17962,7 @@ part0:
 	ADD $320, R12
 	SUBS $1, R13
 	BNE part0
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17791,6 +18041,7 @@ part1:
 	ADD $256, R12
 	SUBS $1, R13
 	BNE part1
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17870,6 +18121,7 @@ part2:
 	ADD $320, R12
 	SUBS $1, R13
 	BNE part2
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17949,6 +18201,7 @@ part3:
 	ADD $320, R12
 	SUBS $1, R13
 	BNE part3
+	ADD R6, R7
 	ADD R1, R9
 	SUB $64, R9
 	ADD R1, R10
@@ -17961,6 +18214,9 @@ part3:
 	ADD $480, R3
 	SUBS $1, R5
 	BNE loop
+	ADD $64, R4
+	SUBS $1, R19
+	BNE unit
 	RET
 
 // unpackQ8_0 sets bytes, s and m to the weights, scales and offsets of a panel; see Form.

@@ -15,7 +15,7 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 
 func fetch(p uintptr, lines int) { panic("this build has no assembly") }
 
-func vecBlocks(format string, c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32) {
+func vecBlocks(format string, c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32) {
 	panic("this build has no assembly")
 }
 

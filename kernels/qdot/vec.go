@@ -3,13 +3,19 @@ package qdot
 // unpreempted is the most weights of a row that one call of an assembly kernel takes: nothing can interrupt it.
 const unpreempted = 16384
 
-// vecFast adds the products of x and count panels, next bytes apart, at most strips, to c.
-func (f *Format) vecFast(c *[strips * Rows]float32, panels []byte, next, count int, x []uint32, k int) {
-	points := f.points()
-	for k > 0 {
-		n := min(k, unpreempted)
-		vecBlocks(f.Name, &c[0], &panels[0], next, count, &x[0], n/f.Block, points)
-		panels, x, k = panels[f.PanelSize(n):], x[ActivationWords(n):], k-n
+// vecFast adds the products of x and count strips of units panels, at most strips, to rows of y, step apart.
+func (f *Format) vecFast(y []float32, step int, panels []byte, next, count, units int, x []uint32, k int) {
+	points, size := f.points(), f.PanelSize(k)
+	for most := max(1, unpreempted/k); units > 0; {
+		turn := min(units, most)
+		for at := 0; at < k; at += unpreempted {
+			blocks := min(k-at, unpreempted) / f.Block
+			vecBlocks(f.Name, &y[0], 4*step, &panels[f.PanelSize(at)], next, count, turn, &x[ActivationWords(at)], blocks,
+				points)
+		}
+		if units -= turn; units > 0 {
+			y, panels = y[turn*Rows:], panels[turn*size:]
+		}
 	}
 }
 

@@ -3,18 +3,23 @@ package main
 import "fmt"
 
 // On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to the
-// next, R4 all results, R2 the number of panels, R5 that of blocks; R8 and R13 count panels and bodies; R11 points to
+// at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to that
+// of the next strip, R6 from the end of its results to the next ones, R4 points to the first strip's results, R2 is the
+// number of strips, R5 that of blocks; R8, R13 and R19 count strips, bodies and units; R11 points to
 // the constants, R14 to the points of a grid. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
-	for _, arg := range [][2]string{{"c", "R4"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"}, {"x", "R3"},
-		{"blocks", "R5"}} {
+	for _, arg := range [][2]string{{"c", "R4"}, {"ldc", "R6"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"},
+		{"units", "R19"}} {
 		w.p("MOVD %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueARM64()
 	w.pointsARM64()
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
 	y := w.values[w.named(resultName(0))].reg
+	w.p("SUB $64, R6")
+	w.place("unit")
+	w.p("MOVD %s, R3", w.args["x"])
+	w.p("MOVD %s, R5", w.args["blocks"])
 	w.place("loop")
 	w.steps(func(step int) {
 		w.p("MOVD R0, R9")
@@ -33,6 +38,7 @@ func (w *panelWriter) vecARM64() {
 		w.p("ADD $%d, R12", w.b.portion[step])
 		w.p("SUBS $1, R13")
 		w.p("BNE part%d", step)
+		w.p("ADD R6, R7")
 		w.p("ADD R1, R9")
 		w.p("SUB $%d, R9", 16*parts)
 		w.p("ADD R1, R10")
@@ -46,6 +52,9 @@ func (w *panelWriter) vecARM64() {
 	w.p("ADD $%d, R3", w.b.f.block/32*recordBytes)
 	w.p("SUBS $1, R5")
 	w.p("BNE loop")
+	w.p("ADD $64, R4")
+	w.p("SUBS $1, R19")
+	w.p("BNE unit")
 	w.p("RET")
 }
 

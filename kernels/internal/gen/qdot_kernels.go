@@ -14,8 +14,10 @@ func (s *source) qdotFormats() {
 		doc := "sets bytes, s and m to the weights, scales and offsets of a panel; see Form."
 		if vec {
 			amd64 = []*tier{avx512, avxvnni, avx2}
-			name, list = "vecBlocks", "c *float32, panels *byte, next, count int, x *uint32, blocks int, points *uint32"
-			doc = "adds to c the product of the activations x and count panels, next bytes apart; see Format.Vec."
+			name = "vecBlocks"
+			list = "c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32"
+			doc = "adds to c the products of the activations x and count strips of units panels; strips are next " +
+				"bytes apart, their results ldc bytes. See Format.Vec."
 		}
 		args := []string{}
 		for _, p := range params(list) {
@@ -69,11 +71,10 @@ type panelWriter struct {
 
 // On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
 // at R10; what they fetch ahead is at R11. R12 points to results, DI to the activations. R8 is from a panel to
-// the next, R14 and R15 one time and three times as far for fetching; DX all results, BX the number of panels, CX that
-// of blocks; AX and R13 count panels and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
+// that of the next strip, R14 and R15 one time and three times as far for fetching; DX points to the first strip's
+// results, BX is the number of strips, CX that of blocks; AX and R13 count strips and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
-	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}, {"x", "DI"},
-		{"blocks", "CX"}} {
+	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}} {
 		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
 	}
 	w.prologueAMD64()
@@ -88,6 +89,9 @@ func (w *panelWriter) vecAMD64() {
 		w.place("four")
 		w.p("LEAQ (R14)(R14*2), R15")
 	}
+	w.place("unit")
+	w.p("MOVQ %s, DI", w.args["x"])
+	w.p("MOVQ %s, CX", w.args["blocks"])
 	if w.b.rotates() {
 		w.resultsAMD64("load", func() { w.p("VMOVUPS (R12), %s", y) })
 	}
@@ -126,6 +130,8 @@ func (w *panelWriter) vecAMD64() {
 			w.p("ADDQ $%d, R10", odd)
 			w.p("DECQ R13")
 			w.p("JNE part%d", step)
+			w.p("ADDQ %s, R12", w.args["ldc"])
+			w.p("SUBQ $64, R12")
 			w.p("LEAQ -64(R9)(R8*1), R9")
 			w.p("LEAQ -%d(R10)(R8*1), R10", odd*parts)
 		} else {
@@ -147,6 +153,9 @@ func (w *panelWriter) vecAMD64() {
 	if w.b.rotates() {
 		w.resultsAMD64("store", func() { w.p("VMOVUPS %s, (R12)", y) })
 	}
+	w.p("ADDQ $64, DX")
+	w.p("DECQ %s", w.args["units"])
+	w.p("JNE unit")
 	w.p("VZEROUPPER")
 	w.p("RET")
 }
@@ -158,7 +167,7 @@ func (w *panelWriter) resultsAMD64(label string, move func()) {
 	w.place(label)
 	move()
 	w.rotateAMD64()
-	w.p("ADDQ $%d, R12", w.t.bytes)
+	w.p("ADDQ %s, R12", w.args["ldc"])
 	w.p("DECQ AX")
 	w.p("JNE %s", label)
 	w.catchUpAMD64(label)
