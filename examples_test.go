@@ -85,6 +85,14 @@ scores = [m.logits(ids).log_softmax("vocab") for m in models]
 	}
 }
 
+// The files for other programs to read are written.
+func TestFilesForReaders(t *testing.T) {
+	dir := t.TempDir()
+	if got, want := runExample(t, "examples/readers/write.star", dir), "13 files in "+dir+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // The README shows the tour and what it really prints.
 func TestReadmeTour(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

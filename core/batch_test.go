@@ -10,12 +10,12 @@ import (
 )
 
 // tuned is the formats with kernels of their own in every tier.
-var tuned = []string{"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq2_0",
-	"q2_0", "f16", "bf16"}
+var tuned = []string{"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
+	"tq2_0", "q2_0", "f16", "bf16"}
 
 // TestRowsOfBatches insists that each row of a product has the bits of that row alone, by plain Go and one worker: for
-// batches of 1 to 64 rows, by 1, 2, 3 and 8 workers, in every tier and tuned format. A small weight is multiplied in all
-// ways; in plain Go the one that is shared among workers would take minutes.
+// batches of 1 to 64 rows, by 1, 2, 3 and 8 workers, in every tier and tuned format. A small weight is multiplied in
+// all ways; in plain Go the one that is shared among workers would take minutes.
 func TestRowsOfBatches(t *testing.T) {
 	const most = 64
 	workers := []int{1, 2, 3, 8}
@@ -34,7 +34,7 @@ func TestRowsOfBatches(t *testing.T) {
 			} else {
 				w = w.Cast(f.DType)
 			}
-			w = m.Env.Pack(w, size.in)
+			w = m.Env.Pack(w, size.in, nil)
 			x := m.Tensor(dtype.F32, "row=%d in=%d", most, size.in)
 			var want []byte
 			restore, _ := cpu.Force(cpu.Generic)

@@ -241,7 +241,7 @@ func headRows(t *Tensor, head, from, to, ahead int, room *[]float32) []float32 {
 	}
 	f, _ := quant.Of(t.dtype) // of whole blocks, of q8_0
 	at := head * PageLen * width
-	attn.WidenQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)], ahead)
+	half.FromQ8(part, t.bytes()[f.Size(at+from*width):f.Size(at+to*width)], ahead)
 	return *room
 }
 

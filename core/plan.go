@@ -348,17 +348,3 @@ func (p *Plan) Broadcast(outer bool, ts ...*Tensor) *axis.List {
 	}
 	return out
 }
-
-// PlanCounts is how many plans each operation's cache holds at most; for tests.
-func PlanCounts() (most int) {
-	for _, info := range registry {
-		n := 0
-		for i := range info.plans.slots {
-			if info.plans.slots[i].Load() != nil {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}

@@ -320,7 +320,7 @@ func attentionWorks() (list []work) {
 	}
 	bytes := make([]byte, long/32*34)
 	y := make([]float32, long)
-	return append(list, work{"attn.WidenQ8", func() { attn.WidenQ8(y, bytes, 0) }})
+	return append(list, work{"half.FromQ8", func() { half.FromQ8(y, bytes, 0) }})
 }
 
 // rowsOf is keys and values as rows.
@@ -354,7 +354,8 @@ func quantizedWorks() (list []work) {
 		size := f.PanelSize(k)
 		panels, rows := make([]byte, 4*size), make([]byte, size)
 		list = append(list,
-			work{"qdot.Vec " + name, func() { f.Vec(c, panels, size, 4, words, k) }},
+			work{"qdot.Vec " + name, func() { f.Vec(c, qdot.Rows, panels, size, 4, 1, words, k) }},
+			work{"qdot.Vec of many panels " + name, func() { f.Vec(c, 48*qdot.Rows, panels, size, 4, 48, words, 256) }},
 			work{"qdot.Unpack " + name, func() { f.Unpack(form, 0, panels[:size], k) }},
 			work{"qdot.Tile " + name, func() {
 				f.Tile(c, 32, form, words, qdot.ActivationWords(k), 96, 32, k, false)

@@ -166,15 +166,19 @@ func (f *ggufFile) describe(x *gguf.Tensor) star.Value {
 		axes = star.String(names.String())
 	}
 	var shape []star.Value
-	for _, n := range shapeOf(x) {
+	for _, n := range f.shapeOf(x) {
 		shape = append(shape, star.MakeInt(n))
 	}
 	return starlarkstruct.FromStringDict(starlarkstruct.Default, star.StringDict{"axes": axes,
 		"bytes": star.MakeInt(len(x.Bytes())), "dtype": star.String(x.Type.String()), "shape": star.NewList(shape)})
 }
 
-// shapeOf is the sizes of a tensor, the slowest first.
-func shapeOf(x *gguf.Tensor) []int {
+// shapeOf is the sizes of a tensor, the slowest first. One element of which a script saved that it has no axes has
+// none.
+func (f *ggufFile) shapeOf(x *gguf.Tensor) []int {
+	if names, kept := f.axes[x.Name]; kept && names == "" && len(x.Dims) == 1 && x.Dims[0] == 1 {
+		return nil
+	}
 	shape := make([]int, len(x.Dims))
 	for i, n := range x.Dims {
 		shape[len(shape)-1-i] = n
@@ -184,7 +188,7 @@ func shapeOf(x *gguf.Tensor) []int {
 
 func (f *ggufFile) axesOf(op string, x *gguf.Tensor, given *axis.List) (*axis.List, error) {
 	hint := fmt.Sprintf("name them: f.tensor(%q, %q)", x.Name, placeholders(len(x.Dims)))
-	return f.axes.of(op, f.path, x.Name, shapeOf(x), given, hint)
+	return f.axes.of(op, f.path, x.Name, f.shapeOf(x), given, hint)
 }
 
 // share is a tensor over the memory of the file, or a copy where that lies too crookedly for its elements; fractions,
@@ -205,8 +209,8 @@ func (f *ggufFile) share(op string, x *gguf.Tensor, given *axis.List, as dtype.T
 	data := t.Bytes()
 	var y *core.Tensor
 	if len(data) > 0 && uintptr(unsafe.Pointer(&data[0]))%8 == 0 {
-		y = core.Borrow(data, f.file, dt, names, shapeOf(x)...)
-	} else if y, err = f.it.env.ReadTensor(bytes.NewReader(data), dt, names, shapeOf(x)...); err != nil {
+		y = core.Borrow(data, f.file, dt, names, f.shapeOf(x)...)
+	} else if y, err = f.it.env.ReadTensor(bytes.NewReader(data), dt, names, f.shapeOf(x)...); err != nil {
 		return nil, fmt.Errorf("%s: %s: %s: %w", op, f.path, x.Name, err)
 	}
 	if as != dtype.Invalid && (dt.IsFloat() || dt.Quantized()) && dt != as {

@@ -129,7 +129,8 @@ func (s *ggufSaver) setTensors(tensors star.IterableMapping) error {
 		} else {
 			s.draft.Tensors = append(s.draft.Tensors, t)
 		}
-		if names := x.Axes().String(); names != s.axes[name] {
+		if names, kept := s.axes[name]; !kept || names != x.Axes().String() {
+			names = x.Axes().String()
 			s.axes[name], s.renamed = names, true
 		}
 	}
@@ -188,6 +189,9 @@ func draftTensor(op, name string, x *core.Tensor) (t gguf.DraftTensor, err error
 		return t, &core.Error{Op: op, Msg: fmt.Sprintf("%s: blocks of %d elements run over the end of axis "+
 			"%q of %s", name, block, x.Axes().At(x.Rank()-1), x.Shape()),
 			Hint: "save it as the matrix that was quantized"}
+	}
+	if len(dims) == 0 {
+		dims = []int{1} // not every reader takes a tensor without axes; its axis names tell that it is one
 	}
 	return gguf.DraftTensor{Name: name, Type: id, Dims: dims, Write: x.WriteBlocks}, nil
 }

@@ -94,7 +94,10 @@ save_gguf("later.gguf", {"x": lambda: shared, "y": lambda: ones(b=64).quantize("
 l = open_gguf("later.gguf")
 equal((l["x"].tolist(), shared.tolist(), l["y"].dtype, l["z"].dtype, l["z"].axes),
       ([1, 1], [1, 1], "q8_0", "f16", ("a",)))
-equal((h["w"].tolist(), h["s"].item(), h["t"].shape), ([1, 1, 1], 2.0, {"b": 3, "a": 2}))
+equal((h["w"].tolist(), h["s"].item(), h["s"].shape, h["t"].shape), ([1, 1, 1], 2.0, {}, {"b": 3, "a": 2}))
+equal((h.tensors["s"].shape, h.tensors["s"].axes), ([], ""))
+save_gguf("unnamed.gguf", {"s": tensor(2.0)}, axes=False)  # a tensor has an axis for readers that ask for one
+equal(open_gguf("unnamed.gguf").tensors["s"].shape, [1])
 check(lambda: save_gguf("never.gguf", {"w": ones(a=3)}))
 `)
 	in := func(name string) string { return filepath.Join(dir, name) }

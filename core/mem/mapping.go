@@ -147,13 +147,6 @@ func (l *mappings) add(b []byte, file string) {
 	}
 }
 
-// Mapped is how many files the process has mapped.
-func Mapped() int {
-	live.mu.Lock()
-	defer live.mu.Unlock()
-	return len(live.at)
-}
-
 // Unmap closes mappings when owner, through which alone their bytes are reached, cannot be reached any more. Whoever
 // reads the bytes must keep owner alive until then: runtime.KeepAlive. A mapping may be closed before.
 func Unmap[T any](owner *T, files []*Mapping) {

@@ -1,5 +1,7 @@
 package quant
 
+import halves "github.com/fucina-go/fucina/kernels/half"
+
 // q8_0 is 32 weights q · d, q of 8 bits, signed.
 //
 //	f16 d, 32 bytes
@@ -7,14 +9,7 @@ package quant
 // The greatest magnitude becomes 127, and halves are rounded away from zero.
 var q8_0 = Format{
 	Name: "q8_0", ID: 8, scales: []int{0},
-	decode: func(y []float32, b []byte) {
-		d := half(b)
-		to, from := (*[32]float32)(y), (*[32]byte)(b[2:])
-		for j := 0; j < len(to); j += 4 { // looking the values up is faster than converting them
-			to[j], to[j+1] = signed[from[j]]*d, signed[from[j+1]]*d
-			to[j+2], to[j+3] = signed[from[j+2]]*d, signed[from[j+3]]*d
-		}
-	},
+	decode: func(y []float32, b []byte) { halves.FromQ8(y, b, 0) },
 	encode: func(b []byte, x, _ []float32, _ float32) { putHalf(b, bytesOf(b[2:], x)) },
 }
 

@@ -27,21 +27,3 @@ func scalePeaksF32AVX512(rows int, x *float32, ldx, n int, a float32, peak *floa
 
 //go:noescape
 func scalePeaksF32AVX2(rows int, x *float32, ldx, n int, a float32, peak *float32)
-
-// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
-// bytes behind them is fetched meanwhile.
-//
-//go:noinline
-func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
-	if cpu.Current() == cpu.AVX512 {
-		widenQ8F32AVX512(y, x, blocks, ahead)
-		return
-	}
-	widenQ8F32AVX2(y, x, blocks, ahead)
-}
-
-//go:noescape
-func widenQ8F32AVX512(y *float32, x *byte, blocks, ahead int)
-
-//go:noescape
-func widenQ8F32AVX2(y *float32, x *byte, blocks, ahead int)

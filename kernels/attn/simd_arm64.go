@@ -18,14 +18,3 @@ func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32) {
 
 //go:noescape
 func scalePeaksF32NEON(rows int, x *float32, ldx, n int, a float32, peak *float32)
-
-// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
-// bytes behind them is fetched meanwhile.
-//
-//go:noinline
-func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
-	widenQ8F32NEON(y, x, blocks, ahead)
-}
-
-//go:noescape
-func widenQ8F32NEON(y *float32, x *byte, blocks, ahead int)

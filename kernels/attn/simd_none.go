@@ -10,5 +10,3 @@ const hasSIMD = false
 func scalePeaksF32(rows int, x *float32, ldx, n int, a float32, peak *float32) {
 	panic("this build has no assembly")
 }
-
-func widenQ8F32(y *float32, x *byte, blocks, ahead int) { panic("this build has no assembly") }

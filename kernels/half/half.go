@@ -1,5 +1,6 @@
 // Package half converts runs of f16 (IEEE 754 binary16) and bf16 (the upper half
-// of a binary32) to and from float32.
+// of a binary32) to and from float32, and blocks of q8_0, bytes with a factor of
+// f16, to float32.
 //
 // The Go code is the specification; assembly of every tier of kernels/cpu gives
 // the same bits, those of the conversions of one value in core/dtype. The output
@@ -37,6 +38,34 @@ func FromF16(y []float32, x []uint16) {
 	}
 	for i, h := range x {
 		y[i] = Value(h)
+	}
+}
+
+// The bytes and the elements of a block of q8_0.
+const (
+	q8Bytes = 34
+	q8Len   = 32
+)
+
+// FromQ8 sets y to the numbers in whole blocks of q8_0: 34 bytes each, a factor of f16, the lower byte first, and 32
+// signed integers. What lies ahead bytes behind them is fetched from memory meanwhile.
+func FromQ8(y []float32, x []byte, ahead int) {
+	blocks := len(x) / q8Bytes
+	y, x = y[:blocks*q8Len], x[:blocks*q8Bytes]
+	if hasSIMD && cpu.Current() != cpu.Generic {
+		const most = 512 // blocks of one call, which cannot be preempted
+		for ; blocks > 0; blocks -= most {
+			n := min(most, blocks)
+			widenQ8F32(&y[0], &x[0], n, ahead)
+			y, x = y[n*q8Len:], x[n*q8Bytes:]
+		}
+		return
+	}
+	for ; len(x) > 0; x, y = x[q8Bytes:], y[q8Len:] {
+		d := Value(uint16(x[0]) | uint16(x[1])<<8)
+		for i, q := range x[2:q8Bytes] {
+			y[i] = float32(d * float32(int8(q)))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package half
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -130,4 +131,34 @@ func BenchmarkToF16(b *testing.B) {
 }
 func BenchmarkToBF16(b *testing.B) {
 	benchmark(b, func(wide []float32, narrow []uint16) { ToBF16(narrow, wide) })
+}
+
+func TestFromQ8(t *testing.T) {
+	const guard = 12345
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		for blocks := range 5 {
+			x, y := make([]byte, blocks*q8Bytes), make([]float32, blocks*q8Len+1)
+			for i := range x {
+				x[i] = byte(r.Uint32())
+			}
+			for b := range blocks {
+				binary.LittleEndian.PutUint16(x[b*q8Bytes:], uint16(r.IntN(0x7c00)|r.IntN(2)<<15))
+			}
+			y[blocks*q8Len] = guard
+			FromQ8(y, x, 100)
+			for i, v := range y[:blocks*q8Len] {
+				block := x[i/q8Len*q8Bytes:]
+				want := Value(binary.LittleEndian.Uint16(block)) * float32(int8(block[2+i%q8Len]))
+				if math.Float32bits(v) != math.Float32bits(want) {
+					t.Fatalf("%s: element %d of %d blocks is %v, want %v", tier, i, blocks, v, want)
+				}
+			}
+			if y[blocks*q8Len] != guard {
+				t.Fatalf("%s: wrote behind the end", tier)
+			}
+		}
+		restore()
+	}
 }

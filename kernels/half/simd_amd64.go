@@ -76,3 +76,21 @@ func narrowBF16AVX512(y *uint16, x *float32, n int)
 
 //go:noescape
 func narrowBF16AVX2(y *uint16, x *float32, n int)
+
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
+//
+//go:noinline
+func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
+	if cpu.Current() == cpu.AVX512 {
+		widenQ8F32AVX512(y, x, blocks, ahead)
+		return
+	}
+	widenQ8F32AVX2(y, x, blocks, ahead)
+}
+
+//go:noescape
+func widenQ8F32AVX512(y *float32, x *byte, blocks, ahead int)
+
+//go:noescape
+func widenQ8F32AVX2(y *float32, x *byte, blocks, ahead int)

@@ -198,6 +198,70 @@ end:
 	VZEROUPPER
 	RET
 
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
+//
+// func widenQ8F32AVX512(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32AVX512(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ ahead+24(FP), BX
+loop:
+	PREFETCHT1 (SI)(BX*1)
+	VPBROADCASTW (SI), Y0
+	VCVTPH2PS Y0, Z0
+	VPMOVSXBD 2(SI), Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS Z1, Z0, Z1
+	VMOVUPS Z1, 0(DI)
+	VPMOVSXBD 18(SI), Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS Z2, Z0, Z2
+	VMOVUPS Z2, 64(DI)
+	ADDQ $34, SI
+	ADDQ $128, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
+//
+// func widenQ8F32AVX2(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32AVX2(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ ahead+24(FP), BX
+loop:
+	PREFETCHT1 (SI)(BX*1)
+	VPBROADCASTW (SI), X0
+	VCVTPH2PS X0, Y0
+	VPMOVSXBD 2(SI), Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y1, Y0, Y1
+	VMOVUPS Y1, 0(DI)
+	VPMOVSXBD 10(SI), Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y2, Y0, Y2
+	VMOVUPS Y2, 32(DI)
+	VPMOVSXBD 18(SI), Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y3, Y0, Y3
+	VMOVUPS Y3, 64(DI)
+	VPMOVSXBD 26(SI), Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y4, Y0, Y4
+	VMOVUPS Y4, 96(DI)
+	ADDQ $34, SI
+	ADDQ $128, DI
+	DECQ CX
+	JNE loop
+	VZEROUPPER
+	RET
+
 // Constants, each repeated to the width of a vector.
 DATA consts<>+0(SB)/4, $0x00007fff
 DATA consts<>+4(SB)/4, $0x00007fff

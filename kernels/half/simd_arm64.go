@@ -46,3 +46,14 @@ func narrowBF16(y *uint16, x *float32, n int) {
 
 //go:noescape
 func narrowBF16NEON(y *uint16, x *float32, n int)
+
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
+//
+//go:noinline
+func widenQ8F32(y *float32, x *byte, blocks, ahead int) {
+	widenQ8F32NEON(y, x, blocks, ahead)
+}
+
+//go:noescape
+func widenQ8F32NEON(y *float32, x *byte, blocks, ahead int)

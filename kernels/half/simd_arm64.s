@@ -98,6 +98,64 @@ loop:
 end:
 	RET
 
+// widenQ8F32 decodes blocks of q8_0: 34 bytes, a factor of f16 and 32 signed integers. What lies ahead
+// bytes behind them is fetched meanwhile.
+//
+// func widenQ8F32NEON(y *float32, x *byte, blocks, ahead int)
+TEXT ·widenQ8F32NEON(SB), NOSPLIT, $0-32
+	MOVD y+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD blocks+16(FP), R2
+loop:
+	MOVHU (R1), R3
+	FMOVS R3, F1
+	FCVTHS F1, F1
+	VDUP V1.S[0], V1.S4
+	ADD $2, R1
+	FMOVQ (R1), F2
+	FMOVQ 16(R1), F3
+	WORD $0x0f08a444 // SXTL V4, V2
+	WORD $0x4f08a445 // SXTL V5, V2
+	WORD $0x0f10a486 // SXTL V6, V4
+	WORD $0x4f10a487 // SXTL V7, V4
+	WORD $0x0f10a4a8 // SXTL V8, V5
+	WORD $0x4f10a4a9 // SXTL V9, V5
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVQ F6, 0(R0)
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
+	FMOVQ F7, 16(R0)
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	FMOVQ F8, 32(R0)
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	FMOVQ F9, 48(R0)
+	WORD $0x0f08a464 // SXTL V4, V3
+	WORD $0x4f08a465 // SXTL V5, V3
+	WORD $0x0f10a486 // SXTL V6, V4
+	WORD $0x4f10a487 // SXTL V7, V4
+	WORD $0x0f10a4a8 // SXTL V8, V5
+	WORD $0x4f10a4a9 // SXTL V9, V5
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVQ F6, 64(R0)
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
+	FMOVQ F7, 80(R0)
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	FMOVQ F8, 96(R0)
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	FMOVQ F9, 112(R0)
+	ADD $32, R1
+	ADD $128, R0
+	SUBS $1, R2
+	BNE loop
+	RET
+
 // Constants, each repeated to the width of a vector.
 DATA consts<>+0(SB)/4, $0x00007fff
 DATA consts<>+4(SB)/4, $0x00007fff

@@ -14,3 +14,5 @@ func narrowF16(y *uint16, x *float32, n int) { panic("this build has no assembly
 func widenBF16(y *float32, x *uint16, n int) { panic("this build has no assembly") }
 
 func narrowBF16(y *uint16, x *float32, n int) { panic("this build has no assembly") }
+
+func widenQ8F32(y *float32, x *byte, blocks, ahead int) { panic("this build has no assembly") }

@@ -112,11 +112,6 @@ func modelOf(f *gguf.File) (m Model, err error) {
 
 // tensor returns the draft of t in the format, nil to leave it as it is.
 func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) {
-	of, err := t.Import()
-	if err != nil {
-		return gguf.DraftTensor{}, err
-	}
-	t = &of
 	if f != nil && j.Override != nil {
 		if name := j.Override(t.Name); name != "" {
 			other, ok := quant.ByName(name)
@@ -126,24 +121,22 @@ func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) 
 			f = other
 		}
 	}
-	from, plain := t.Type.Format()
+	typ := t.Type
+	if typ == gguf.I2S {
+		typ, _ = gguf.TypeNamed("tq2_0") // what Import makes of it
+	}
+	from, plain := typ.Format()
 	if f == nil || !plain || from == f {
-		draft := t.Draft()
-		write := draft.Write
-		draft.Write = func(w io.Writer) error {
-			err := write(w)
-			if err == nil && j.Done != nil {
-				j.Done(Result{Name: t.Name, From: t.Type, To: t.Type, Elements: t.Elements(), Bytes: len(t.Bytes())})
-			}
-			return err
-		}
-		return draft, nil
+		return j.draft(t, typ, func(t *gguf.Tensor, w io.Writer) (Result, error) {
+			_, err := w.Write(t.Bytes())
+			return Result{Bytes: len(t.Bytes())}, err
+		}), nil
 	}
 	if from.Block > 1 && !j.Again {
 		return gguf.DraftTensor{}, fmt.Errorf("is quantized already, as %s: each time costs precision, so begin "+
 			"with a file of f16 or f32, or allow it", from.Name)
 	}
-	e := &encoder{Job: j, t: t, from: from, to: f, row: t.Dims[0]}
+	e := &encoder{control: j.Control, from: from, to: f, row: t.Dims[0]}
 	if values := j.Importance[t.Name]; values != nil {
 		experts := 1
 		if len(t.Dims) > 2 {
@@ -158,13 +151,32 @@ func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) 
 		return gguf.DraftTensor{}, fmt.Errorf("becomes %s, for which an importance matrix is needed", f.Name)
 	}
 	id, _ := gguf.TypeNamed(f.Name)
-	return gguf.DraftTensor{Name: t.Name, Type: id, Dims: t.Dims, Write: e.write}, nil
+	return j.draft(t, id, e.write), nil
+}
+
+// draft is t of the type to, which write writes; Done is told of what it returns. What the file's tensor took of memory
+// is given back then.
+func (j *Job) draft(t *gguf.Tensor, to gguf.Type, write func(t *gguf.Tensor, w io.Writer) (Result, error),
+) gguf.DraftTensor {
+	return gguf.DraftTensor{Name: t.Name, Type: to, Dims: t.Dims, Write: func(w io.Writer) error {
+		of, err := t.Import()
+		if err != nil {
+			return fmt.Errorf("tensor %s: %w", t.Name, err)
+		}
+		r, err := write(&of, w)
+		j.File.Forget(t.Bytes())
+		if err == nil && j.Done != nil {
+			r.Name, r.From, r.To, r.Elements = t.Name, of.Type, to, t.Elements()
+			j.Done(r)
+		}
+		return err
+	}}
 }
 
 // encoder writes one tensor in another format.
 type encoder struct {
-	*Job
-	t          *gguf.Tensor
+	control    *par.Control
+	t          *gguf.Tensor // while it is written
 	from, to   *quant.Format
 	row        int       // elements
 	importance []float32 // of all experts, nil for none
@@ -174,7 +186,9 @@ type encoder struct {
 // chunkElements is about how many elements are decoded and encoded before they are written.
 const chunkElements = 1 << 20
 
-func (e *encoder) write(w io.Writer) error {
+func (e *encoder) write(t *gguf.Tensor, w io.Writer) (r Result, err error) {
+	e.t = t
+	defer func() { e.t = nil }() // which may be a copy
 	total := e.t.Elements() / max(1, e.row)
 	chunk := max(1, min(total, chunkElements/max(1, e.row)))
 	x, out := make([]float32, chunk*e.row), make([]byte, chunk*e.to.Size(e.row))
@@ -183,32 +197,28 @@ func (e *encoder) write(w io.Writer) error {
 	var difference, power float64
 	for at := 0; at < total; at += chunk {
 		n := min(chunk, total-at)
-		ok := par.Split(e.Control, n, max(1, 256/max(1, e.row)), func(lo, hi int) {
+		ok := par.Split(e.control, n, max(1, 256/max(1, e.row)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				b := out[e.to.Size(i*e.row):e.to.Size((i+1)*e.row)]
 				errs[i] = e.encode(at+i, x[i*e.row:(i+1)*e.row], b, &squares[i])
 			}
 		})
 		if !ok {
-			return ErrStopped
+			return r, ErrStopped
 		}
 		for i := range n {
 			if errs[i] != nil {
-				return fmt.Errorf("tensor %s, row %d: %w", e.t.Name, at+i, errs[i])
+				return r, fmt.Errorf("tensor %s, row %d: %w", e.t.Name, at+i, errs[i])
 			}
 			difference, power = difference+squares[i][0], power+squares[i][1]
 		}
 		if _, err := w.Write(out[:n*e.to.Size(e.row)]); err != nil {
-			return err
+			return r, err
 		}
 	}
-	if e.Done != nil {
-		n := float64(max(1, e.t.Elements()))
-		id, _ := gguf.TypeNamed(e.to.Name)
-		e.Done(Result{Name: e.t.Name, From: e.t.Type, To: id, Elements: e.t.Elements(), Bytes: total * e.to.Size(e.row),
-			Error: math.Sqrt(difference / n), Magnitude: math.Sqrt(power / n)})
-	}
-	return nil
+	n := float64(max(1, e.t.Elements()))
+	r = Result{Bytes: total * e.to.Size(e.row), Error: math.Sqrt(difference / n), Magnitude: math.Sqrt(power / n)}
+	return r, nil
 }
 
 // encode encodes a row and adds up the squares of the differences and of the elements.

@@ -2,8 +2,10 @@ package recipe
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -95,6 +97,30 @@ func TestReferenceFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReferenceDigests quantizes a trained model by every recipe: the files are llama.cpp's, byte for byte.
+func TestReferenceDigests(t *testing.T) {
+	data, err := os.ReadFile("testdata/stories260K.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := openModel(t, stories)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range lines {
+		want, name, _ := strings.Cut(line, "  ")
+		r, ok := ByName(name)
+		if !ok {
+			t.Fatalf("no recipe is called %q", name)
+		}
+		_, b := quantized(t, &Job{File: f, Recipe: r})
+		if got := fmt.Sprintf("%x", sha256.Sum256(b)); got != want {
+			t.Errorf("%s: %d bytes with the digest %s, want %s", name, len(b), got, want)
+		}
+	}
+	if len(lines) != len(Recipes)-2 { // see testdata/SOURCE.md
+		t.Errorf("%d recipes of %d were compared", len(lines), len(Recipes))
 	}
 }
 
