@@ -211,8 +211,8 @@ func eachRun[C number](c *Ctx, x *Tensor, order *axis.List, n int, f func(i int,
 	}
 }
 
-// atOnce is the elements of output 0 and of x, which has its axes, if they lie in the given order and are so few that they
-// are not handed out. Only what is handed out needs a closure, on the heap.
+// atOnce is the elements of output 0 and of x, which has its axes, if they lie in the given order and are so few that
+// they are not handed out. Only what is handed out needs a closure, on the heap.
 func atOnce[C number](c *Ctx, x *Tensor, order *axis.List) (y, xs []C, ok bool) {
 	out := c.Out(0)
 	if out.axes != order || x.axes != order || out.dtype != native[C]() || x.dtype != native[C]() || !x.dense() {

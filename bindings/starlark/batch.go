@@ -101,8 +101,8 @@ func batchAttend(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []sta
 	return Tensor{b.rows.Attend(i, a)}, nil
 }
 
-// attendArgs is the arguments of b.attend: most layers give those by position and no others, and these are taken without
-// the unpacker, which goes through far more memory than the attention of a short text.
+// attendArgs is the arguments of b.attend. Most layers give four by position and no others: these are taken without the
+// unpacker, which goes through far more memory.
 func attendArgs(name string, args star.Tuple, kwargs []star.Tuple) (i int, a core.PagedAttention, err error) {
 	if len(args) == 4 && len(kwargs) == 0 {
 		n, whole := args[0].(star.Int)

@@ -77,10 +77,10 @@ var stepModel = flag.String("model", "", "the GGUF file whose step BenchmarkPart
 //
 //	go test ./bindings/starlark -run - -bench Parts -benchtime 200x -model model.gguf
 //
-// It tells in µs, for the tenth part of the tokens of which each part took least: products and attention, with what they
-// do besides, such as rounding activations; the other kernels, of norms, rope, sums and the like, and as script all the
-// rest: the script and what there is around every operation. Its share is that of the sum of all parts. Two looks at
-// the clock for each operation are in it, some 0.03 ms.
+// It tells in µs what each part takes at most in the best tenth of the tokens: products and attention, with what they
+// do besides, such as rounding activations; the other kernels, of norms, rope, sums and the like; and as script all
+// the rest: the script and what there is around every operation. Its share is that of the sum of all parts. Two looks
+// at the clock for each operation are in it, some 0.03 ms.
 func BenchmarkParts(b *testing.B) {
 	if *stepModel == "" {
 		b.Skip("no -model was given")
