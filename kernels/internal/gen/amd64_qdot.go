@@ -180,7 +180,7 @@ func (w *panelWriter) fetchAMD64(n int) {
 	if w.b.turns() {
 		panels = []string{"", "(R14*1)", "(R14*2)", "(R15*1)"}
 	}
-	for _, panel := range panels {
+	for _, panel := range panels[:min(near, len(panels))] {
 		w.p("PREFETCHT0 %d(R11)%s", near+n, panel)
 	}
 	for _, panel := range panels[:min(far, len(panels))] {

@@ -101,14 +101,16 @@ func (b *panelBody) fetched() (n int) {
 // all four, which advance together although the words are not read in their order: the processor's own fetching, which
 // then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && b.t != neon && b.f.scattered && !(b.t == avx512 && b.f.tail)
+	return b.vec && b.t != neon && b.f.scattered && (b.t != avx512 || !b.f.tail && b.f.place == nil)
 }
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
 // The numbers are measured. Words that are read in their order are fetched well by the processor, which a request for
-// what is far ahead only disturbs.
+// what is far ahead only disturbs; of 8-bit weights and where words have places of their own, AVX-512 asks for nothing.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
+	case b.vec && b.t == avx512 && (b.f.place != nil || b.f.bytes > b.f.block):
+		return 0, 0
 	case !b.vec && b.f.scattered:
 		return 4096, 8192
 	case !b.vec:
@@ -132,7 +134,11 @@ func (b *panelBody) word(i int) val {
 			return v
 		}
 	}
-	v := b.add("word", temp, 16*b.f.odd+64*i)
+	place := i
+	if b.f.place != nil {
+		place = b.f.place(i)
+	}
+	v := b.add("word", temp, 16*b.f.odd+64*place)
 	b.words[i] = v
 	return v
 }
