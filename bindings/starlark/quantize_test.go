@@ -42,7 +42,7 @@ func TestQuantizedPerplexity(t *testing.T) {
 	}
 	readJSON(t, "../../models/testdata/stories260K.nll.json", &ref)
 	it, dir := scriptIn(t)
-	for _, recipe := range []string{"f16", "q8_0", "q4_0", "q5_1", "q4_k_m"} {
+	for _, recipe := range []string{"f32", "f16", "q8_0", "q4_0", "q5_1", "q4_k_m"} {
 		it.Globals()["recipe"] = star.String(recipe)
 		if _, err := it.Eval(context.Background(), recipe,
 			`quantize_model(dir + "stories.gguf", dir + recipe + ".gguf", recipe)`); err != nil {
