@@ -91,6 +91,7 @@ func TestPreTokenizerIsNamed(t *testing.T) {
 	if err := it.RunSource(context.Background(), "t.star", []byte(`
 save_gguf("odd.gguf", axes=False, like=open_gguf(model), metadata={
     "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "words-9", "tokenizer.ggml.merges": {"string": ["1 2"]},
+    "tokenizer.ggml.token_type": None,
     "tokenizer.ggml.tokens": {"string": ["<unk>", "<s>", "</s>", "1", "2", "12"] + ["t%d" % i for i in range(506)]}})
 error = catch(load_model, "odd.gguf").error
 if not error.endswith('; name one that is alike, as in pre="qwen2"') or ' "words-9", want one of a.x-4.0, ' not in error:
