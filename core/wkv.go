@@ -8,11 +8,11 @@ import (
 )
 
 // WKV is the recurrence of RWKV's time mixing, version 5 (Peng et al. 2024), for rows of several sequences. Row by row,
-// a state S[key, value] of each head of a sequence gives rᵀ(S + first · k vᵀ), in which first weighs the row itself, and
-// becomes decay · S + k vᵀ. It is in no table: models/kv keeps the states.
+// a state S[key, value] of each head of a sequence gives rᵀ(S + first · k vᵀ), in which first weighs the row itself,
+// and becomes decay · S + k vᵀ. It is in no table: models/kv keeps the states.
 //
-// Shape: r and k[row, heads, key], v[row, heads, value], decay and first[heads, key] → y[row, heads, value], in the order
-// of v's axes. Heads are one axis or several, of which the others may lack some.
+// Shape: r and k[row, heads, key], v[row, heads, value], decay and first[heads, key] → y[row, heads, value], in the
+// order of v's axes. Heads are one axis or several, of which the others may lack some.
 //
 // Numerics: products as in dot, in f32. A row has the same bits in every batch.
 //

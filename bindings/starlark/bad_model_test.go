@@ -94,7 +94,7 @@ save_gguf("odd.gguf", axes=False, like=open_gguf(model), metadata={
     "tokenizer.ggml.token_type": None,
     "tokenizer.ggml.tokens": {"string": ["<unk>", "<s>", "</s>", "1", "2", "12"] + ["t%d" % i for i in range(506)]}})
 error = catch(load_model, "odd.gguf").error
-if not error.endswith('; name one that is alike, as in pre="qwen2"') or ' "words-9", want one of a.x-4.0, ' not in error:
+if not error.endswith('name one that is alike, as in pre="qwen2"') or ' "words-9", want one of a.x-4.0, ' not in error:
     fail(error)
 for pre, want in (("gpt-2", [5]), ("qwen2", [3, 4])):
     m = load_model("odd.gguf", pre=pre)

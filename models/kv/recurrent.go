@@ -163,8 +163,8 @@ func (b Batch) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 		panic(&core.Error{Op: "conv", Msg: "the kernel in " + w.Shape() + " has no places"})
 	}
 	if n := b.rows(); x.Size("row") != n {
-		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("x, %s, has %d rows, the batch has %d", x.Shape(), x.Size("row"), n),
-			Hint: "layers keep the rows that embed was given"})
+		panic(&core.Error{Op: "conv", Hint: "layers keep the rows that embed was given",
+			Msg: fmt.Sprintf("x, %s, has %d rows, the batch has %d", x.Shape(), x.Size("row"), n)})
 	}
 	// All sequences lie behind one another, each after the rows before it; of the sums, those that begin in the rows
 	// before belong to no row, except for the first.
