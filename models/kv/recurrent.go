@@ -155,8 +155,8 @@ func (b Batch) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	needs("conv", "x", x, rowsAxes)
 	needs("conv", "w", w, kernelAxes)
 	if m, n := x.Size("channel"), w.Size("channel"); m != n {
-		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", m, x.Shape(),
-			n, w.Shape())})
+		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", m,
+			x.Shape(), n, w.Shape())})
 	}
 	kernel, channels := w.Size("kernel"), x.Size("channel")
 	if kernel < 1 {
