@@ -147,8 +147,8 @@ func (c *Cache) held() (all []*held) {
 var rowsAxes, kernelAxes = must(axis.Parse("row channel")), must(axis.Parse("channel kernel"))
 
 // Convolve is a causal convolution of every channel with its own weights, the last of which is that of the row itself:
-// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first of a sequence are 0. Layer
-// i of each cache remembers the rows that later ones will need.
+// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first of a sequence are 0.
+// Layer i of each cache remembers the rows that later ones will need.
 //
 // x[row, channel], w[channel, kernel] → y[row, channel]. Misuse panics with a *core.Error.
 func (b Batch) Convolve(i int, x, w *core.Tensor) *core.Tensor {
