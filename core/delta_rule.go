@@ -1,8 +1,6 @@
 package core
 
 import (
-	"fmt"
-
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/gemm"
@@ -25,14 +23,7 @@ type DeltaRule struct {
 	V     *Tensor `arg:"v"`
 	Decay *Tensor `arg:"decay"`
 	Beta  *Tensor `arg:"beta"`
-	Parts []DeltaRows
-}
-
-// DeltaRows is the rows of one sequence, its state before them, nil for zeros, and where the one after them is written.
-// A state is f32[heads, key, value].
-type DeltaRows struct {
-	Rows     int
-	From, To *Tensor
+	Parts []StateRows
 }
 
 var deltaRule = Define[DeltaRule]("delta_rule")
@@ -40,32 +31,10 @@ var deltaRule = Define[DeltaRule]("delta_rule")
 // ApplyDeltaRule is the delta rule that a describes.
 func ApplyDeltaRule(a DeltaRule) *Tensor { return deltaRule.Call(a) }
 
-var rowList, keyList, valueList = axisList("row"), axisList("key"), axisList("value")
-
-// heads is the axes of the heads, in v's order.
-func (a *DeltaRule) heads() *axis.List { return a.V.axes.Without(rowList).Without(valueList) }
-
-// DeltaState is room for a state for k and v, with undefined contents, outside of every scope.
-func DeltaState(env *Env, k, v *Tensor) *Tensor {
-	a := DeltaRule{V: v}
-	axes, sizes := a.heads().Append(keyList).Append(valueList), []int{}
-	for _, name := range axes.Names() {
-		if name == "key" {
-			sizes = append(sizes, k.Size(name))
-		} else {
-			sizes = append(sizes, v.Size(name))
-		}
-	}
-	t := newTensor(env, dtype.F32, axes)
-	copy(t.sizes, sizes)
-	t.allocate(false)
-	return t
-}
-
 // Names insists that the operands have rows and no other heads than v.
 func (a *DeltaRule) Names(p *Plan) {
 	p.NeedAll(a.V, rowList.Append(valueList))
-	heads := rowList.Append(a.heads())
+	heads := rowList.Append(headsOf(a.V))
 	for _, t := range []*Tensor{a.Q, a.K} {
 		p.NeedAll(t, rowList.Append(keyList))
 		p.Within(t, heads.Append(keyList), "a row, a head of v or a key")
@@ -82,62 +51,7 @@ func (a *DeltaRule) Names(p *Plan) {
 // Sizes insists on states of the right shape.
 func (a *DeltaRule) Sizes(s *Sizes) {
 	s.Match(nil)
-	rows := 0
-	for _, part := range a.Parts {
-		rows += part.Rows
-		want := a.heads().Append(keyList).Append(valueList)
-		for _, t := range []*Tensor{part.From, part.To} {
-			if t == nil {
-				continue
-			}
-			fits := t.axes == want && t.dtype == dtype.F32 && t.dense()
-			for _, name := range want.Names() {
-				like := a.V
-				if name == "key" {
-					like = a.K
-				}
-				fits = fits && t.Size(name) == like.Size(name)
-			}
-			if !fits {
-				s.Fail(fmt.Sprintf("%s does not fit the state, %s", s.Describe(a.V), t.Shape()), "")
-			}
-		}
-	}
-	if n := a.V.Size("row"); rows != n || n == 0 {
-		s.Fail(fmt.Sprintf("%s has %d rows, the batch has %d", s.Describe(a.V), n, rows),
-			"layers keep the rows that embed was given")
-	}
-}
-
-// headOf is an operand by rows and heads.
-type headOf struct {
-	data    []float32
-	row     int   // from one row to the next
-	strides []int // of the heads; 0 where the operand lacks one
-	sizes   []int // of all heads
-}
-
-// at is the elements from the given row and head on.
-func (h *headOf) at(row, head int) []float32 {
-	offset := row * h.row
-	for k := len(h.sizes) - 1; k >= 0; k-- {
-		offset += head % h.sizes[k] * h.strides[k]
-		head /= h.sizes[k]
-	}
-	return h.data[offset:]
-}
-
-// byHead is t by rows and heads.
-func (a *DeltaRule) byHead(t *Tensor) headOf {
-	h := headOf{data: slice[float32](t), row: t.strides[t.axes.Index("row")]}
-	for _, name := range a.heads().Names() {
-		stride := 0
-		if i := t.axes.Index(name); i >= 0 {
-			stride = t.strides[i]
-		}
-		h.strides, h.sizes = append(h.strides, stride), append(h.sizes, a.V.Size(name))
-	}
-	return h
+	statesFit(s, a.Parts, a.K, a.V)
 }
 
 // Eval does every head of every sequence.
@@ -147,34 +61,21 @@ func (a *DeltaRule) Eval(c *Ctx) {
 		return
 	}
 	operand := func(t *Tensor, last *axis.List) headOf {
-		return a.byHead(c.rowsOf(t, t.axes.Without(last).Append(last), dtype.F32))
+		return byHead(c.rowsOf(t, t.axes.Without(last).Append(last), dtype.F32), a.V)
 	}
 	q, k, v := operand(a.Q, keyList), operand(a.K, keyList), operand(a.V, valueList)
 	decay, beta := operand(a.Decay, axis.Empty), operand(a.Beta, axis.Empty)
 	dst := c.direct(out, out.axes.Without(valueList).Append(valueList), dtype.F32)
-	y := a.byHead(dst)
+	y := byHead(dst, a.V)
 	keys, values := a.K.Size("key"), a.V.Size("value")
-	heads := out.Len() / out.Size("row") / values
-	most := 0
-	for _, part := range a.Parts {
-		most = max(most, part.Rows)
-	}
-	c.Split(len(a.Parts)*heads, max(1, 4*pointGrain/max(1, most*keys*values)), func(lo, hi int) {
-		room := make([]float32, 2*values)
+	eachState(c, a.Parts, keys*values, out.Len()/out.Size("row")/values, func(lo, hi int, next func(i int) stateOf) {
+		change := make([]float32, values)
 		for i := lo; i < hi; i++ {
-			part, head, first := &a.Parts[i/heads], i%heads, 0
-			for _, before := range a.Parts[:i/heads] {
-				first += before.Rows
-			}
-			state := elementsOf[float32](part.To)[head*keys*values:][:keys*values]
-			if part.From != nil {
-				copy(state, elementsOf[float32](part.From)[head*keys*values:])
-			} else {
-				clear(state)
-			}
-			for row := first; row < first+part.Rows; row++ {
+			at := next(i)
+			state, head := at.state, at.head
+			for row := at.from; row < at.to; row++ {
 				c.Pause()
-				key, change := k.at(row, head)[:keys], room[:values]
+				key := k.at(row, head)[:keys]
 				num.Scale(state, state, decay.at(row, head)[0])
 				gemm.NN(change, key, state, 1, values, keys, keys, values, values)
 				num.Sub(change, v.at(row, head)[:values], change)

@@ -111,11 +111,11 @@ func deltaOf(env *Env, all map[string]*Tensor, pieces [][2]int, other map[string
 		a := DeltaRule{Q: one("q"), K: one("k"), V: one("v"), Decay: one("decay"), Beta: one("beta")}
 		if other != nil {
 			a.V, from = a.V.Order("value row group head").Copy(), n
-			a.Parts = append(a.Parts, DeltaRows{n, past, DeltaState(env, a.K, a.V)})
+			a.Parts = append(a.Parts, StateRows{n, past, MakeState(env, a.K, a.V)})
 			past = a.Parts[0].To
 		}
-		next := DeltaState(env, a.K, a.V)
-		a.Parts = append(a.Parts, DeltaRows{n, state, next})
+		next := MakeState(env, a.K, a.V)
+		a.Parts = append(a.Parts, StateRows{n, state, next})
 		state = next
 		y := ApplyDeltaRule(a).Order("row group head value").Slice("row", from, from+n, 1)
 		ys = append(ys, y.Copy().Float32s()...)
@@ -132,12 +132,12 @@ func BenchmarkDeltaRule(b *testing.B) {
 			k := env.Randn(dtype.F32, axisList("row", "head", "key"), rows, 16, 128).times(0.01)
 			v := env.Randn(dtype.F32, axisList("row", "head", "value"), rows, 16, 128)
 			decay := env.Randn(dtype.F32, axisList("row", "head"), rows, 16).Sigmoid()
-			state := DeltaState(env, k, v)
+			state := MakeState(env, k, v)
 			state.Fill(make([]float32, state.Len()))
 			for range b.N {
-				next := DeltaState(env, k, v)
+				next := MakeState(env, k, v)
 				ApplyDeltaRule(DeltaRule{Q: k, K: k, V: v, Decay: decay, Beta: decay,
-					Parts: []DeltaRows{{rows, state, next}}}).Free()
+					Parts: []StateRows{{rows, state, next}}}).Free()
 				next.Free()
 			}
 			b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "rows/s")

@@ -85,6 +85,26 @@ func TestWrongModels(t *testing.T) {
 	}
 }
 
+// TestPreTokenizerIsNamed loads a model whose file names a pre-tokenizer that nobody knows, as one that is alike.
+func TestPreTokenizerIsNamed(t *testing.T) {
+	it := forFamilies(t)
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+save_gguf("odd.gguf", axes=False, like=open_gguf(model), metadata={
+    "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "words-9", "tokenizer.ggml.merges": {"string": ["1 2"]},
+    "tokenizer.ggml.token_type": None,
+    "tokenizer.ggml.tokens": {"string": ["<unk>", "<s>", "</s>", "1", "2", "12"] + ["t%d" % i for i in range(506)]}})
+error = catch(load_model, "odd.gguf").error
+if not error.endswith('name one that is alike, as in pre="qwen2"') or ' "words-9", want one of a.x-4.0, ' not in error:
+    fail(error)
+for pre, want in (("gpt-2", [5]), ("qwen2", [3, 4])):
+    m = load_model("odd.gguf", pre=pre)
+    equal(m.tokenize("12", special=False), want)
+    equal(m.logits(want).tolist(), load_model(model).logits(want).tolist())
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBadSizes loads models whose sizes cannot be divided by each other.
 func TestBadSizes(t *testing.T) {
 	for _, c := range []struct {
@@ -146,7 +166,7 @@ equal(hint("b.rope(x, axis=\"channel\", dims=5)"),
       'dims is an even number up to 64: b.rope(x, axis="channel", dims=4)')
 equal(hint("b.conv(i, x.rename(channel=\"in\"), w)"), 'rename the one that is meant: x.rename(in_="channel")')
 equal(hint("b.conv(i, x, w.rename(kernel=\"k\"))"), 'rename the one that is meant: w.rename(k="kernel")')
-equal(hint("b.wkv(i, q, k, v, c, c)"), 'rename the one that is meant: r.rename(head_dim="key")')
+equal(hint("b.wkv(i, q, k, v, c, c)"), 'its axes are row, heads, head_dim: r.rename(head_dim="key")')
 equal(hint("b.last(x.rename(row=\"rows\"))"), "layers keep the rows that embed was given")
 `)); err != nil {
 		t.Error(err)

@@ -211,9 +211,7 @@ func batchWKV(_ *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.T
 	if err != nil {
 		return nil, err
 	}
-	return Tensor{rows.Each(func(c *kv.Cache, xs []*core.Tensor) *core.Tensor {
-		return c.WKV(i, xs[0], xs[1], xs[2], decay.Tensor, first.Tensor)
-	}, r.Tensor, k.Tensor, v.Tensor)}, nil
+	return Tensor{rows.WKV(i, r.Tensor, k.Tensor, v.Tensor, decay.Tensor, first.Tensor)}, nil
 }
 
 // batchLast is b.last(x): the rows of x whose scores are wanted.

@@ -345,7 +345,8 @@ func (it *Interp) ResolvePath(p string) string {
 // named is ResolvePath for op, which the script called; it is an error if the script gave no name.
 func (it *Interp) named(op, p string) (string, error) {
 	if p == "" {
-		return "", &core.Error{Op: op, Msg: "got no file name", Hint: "it is a text, and relative to the working directory"}
+		return "", &core.Error{Op: op, Msg: "got no file name",
+			Hint: "it is a text, and relative to the working directory"}
 	}
 	return it.ResolvePath(p), nil
 }

@@ -18,8 +18,9 @@ func Normal(seed, stream, index uint64) float64 {
 	return pair(u, unit64(half(&b, 1)))[index%2]
 }
 
-// FillNormal32 sets dst[i] to what Normal(seed, stream, index+i) is of half as many random bits: u and v have 32, and the
-// value, computed in float64 and rounded, is below 6.7 in magnitude.
+// FillNormal32 sets dst[i] to what Normal(seed, stream, index+i) is of half as many
+// random bits: u and v have 32, and the value, computed in float64 and rounded, is
+// below 6.7 in magnitude.
 func FillNormal32(dst []float32, seed, stream, index uint64) {
 	for len(dst) > 0 {
 		b := Block(seed, stream, index/4)

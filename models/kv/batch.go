@@ -39,31 +39,6 @@ func (b Batch) Attend(i int, a core.PagedAttention) *core.Tensor {
 	return core.AttendPaged(a)
 }
 
-// Each runs a verb that knows one sequence, such as Convolve, for every sequence of the batch on its own rows of xs,
-// and puts the results one after another along axis "row".
-func (b Batch) Each(verb func(c *Cache, xs []*core.Tensor) *core.Tensor, xs ...*core.Tensor) *core.Tensor {
-	if len(b) == 1 {
-		return verb(b[0].Cache, xs)
-	}
-	ys, rows := make([]*core.Tensor, len(b)), make([]*core.Tensor, len(xs))
-	from := 0
-	for k, part := range b {
-		for j, x := range xs {
-			rows[j] = x.Slice("row", from, from+part.Rows, 1)
-		}
-		ys[k] = verb(part.Cache, rows)
-		for _, x := range rows {
-			x.Free()
-		}
-		from += part.Rows
-	}
-	y := core.ConcatAll("row", ys...)
-	for _, part := range ys {
-		part.Free()
-	}
-	return y
-}
-
 // rows is how many there are.
 func (b Batch) rows() (n int) {
 	for _, part := range b {

@@ -53,6 +53,15 @@ func TestBatchMisuse(t *testing.T) {
 			b[0].Rows = 3
 			b.Convolve(0, zeros("row channel", 2, 4), zeros("channel kernel", 4, 2))
 		}, "conv: x, f32[row=2, channel=4], has 2 rows, the batch has 3"},
+		{"rows of RWKV", func(b Batch) {
+			b[0].Rows = 3
+			k, w := zeros("row head key", 2, 2, 4), zeros("head key", 2, 4)
+			b.WKV(0, k, k, zeros("row head value", 2, 2, 4), w, w)
+		}, "wkv: v[row=2, head=2, value=4] has 2 rows, the batch has 3"},
+		{"values of RWKV", func(b Batch) {
+			k, w := zeros("row head key", 2, 2, 4), zeros("head key", 2, 4)
+			b.WKV(0, k, k, zeros("row head values", 2, 2, 4), w, w)
+		}, `no axis "value" in v`},
 		{"no keys", delta(2, zeros("row head key", 2, 2, 0), zeros("row head value", 2, 2, 32)), ""},
 	} {
 		used := env.Memory().InUse

@@ -93,3 +93,28 @@ func TestAttendLatent(t *testing.T) {
 	}
 	c.Free()
 }
+
+// With one key and one value the state of a head is one number, S = decay·S + k·v, and y = r·(S before + first·k·v).
+func TestWKV(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	c := New(env, 1)
+	run := func(r, k, v []float64) []float32 {
+		row := func(axes string, xs []float64) *core.Tensor { return floats(env, axes, []int{len(xs), 1, 1}, xs...) }
+		return Batch{{c, len(r)}}.WKV(0, row("row head key", r), row("row head key", k), row("row head value", v),
+			floats(env, "head key", []int{1, 1}, 0.5), floats(env, "head key", []int{1, 1}, 3)).Float32s()
+	}
+	// S: 0, 8, 4 + 2
+	if got := run([]float64{1, 10}, []float64{2, 1}, []float64{4, 2}); !slices.Equal(got, []float32{24, 140}) {
+		t.Errorf("got %v, want 24 and 140", got)
+	}
+	c.Commit(2)
+	if got, want := run([]float64{1}, []float64{0}, []float64{7}), []float32{6}; !slices.Equal(got, want) {
+		t.Errorf("the state is %v, want %v", got, want)
+	}
+	if got := run([]float64{1}, []float64{0}, []float64{7}); got[0] != 6 {
+		t.Errorf("a pass without Commit changed the state to %v", got)
+	}
+	if n := c.Truncate(1); n != 0 {
+		t.Errorf("%d positions count, want none: a state cannot forget one", n)
+	}
+}

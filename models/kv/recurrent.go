@@ -147,24 +147,24 @@ func (c *Cache) held() (all []*held) {
 var rowsAxes, kernelAxes = must(axis.Parse("row channel")), must(axis.Parse("channel kernel"))
 
 // Convolve is a causal convolution of every channel with its own weights, the last of which is that of the row itself:
-// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first of a sequence are 0. Layer
-// i of each cache remembers the rows that later ones will need.
+// y[row] is the sum over j of w[j] · x[row - kernel + 1 + j], where the rows before the first of a sequence are 0.
+// Layer i of each cache remembers the rows that later ones will need.
 //
 // x[row, channel], w[channel, kernel] → y[row, channel]. Misuse panics with a *core.Error.
 func (b Batch) Convolve(i int, x, w *core.Tensor) *core.Tensor {
 	needs("conv", "x", x, rowsAxes)
 	needs("conv", "w", w, kernelAxes)
 	if m, n := x.Size("channel"), w.Size("channel"); m != n {
-		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", m, x.Shape(),
-			n, w.Shape())})
+		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("axis \"channel\" is %d in x, %s, but %d in w, %s", m,
+			x.Shape(), n, w.Shape())})
 	}
 	kernel, channels := w.Size("kernel"), x.Size("channel")
 	if kernel < 1 {
 		panic(&core.Error{Op: "conv", Msg: "the kernel in " + w.Shape() + " has no places"})
 	}
 	if n := b.rows(); x.Size("row") != n {
-		panic(&core.Error{Op: "conv", Msg: fmt.Sprintf("x, %s, has %d rows, the batch has %d", x.Shape(), x.Size("row"), n),
-			Hint: "layers keep the rows that embed was given"})
+		panic(&core.Error{Op: "conv", Hint: "layers keep the rows that embed was given",
+			Msg: fmt.Sprintf("x, %s, has %d rows, the batch has %d", x.Shape(), x.Size("row"), n)})
 	}
 	// All sequences lie behind one another, each after the rows before it; of the sums, those that begin in the rows
 	// before belong to no row, except for the first.
@@ -245,27 +245,43 @@ func needs(op, name string, x *core.Tensor, axes *axis.List) {
 // q and k[row, some heads, key], v[row, heads, value], decay and beta[row, heads] → y[row, heads, value]. Heads are one
 // axis or several, of which q and k have some. Misuse panics with a *core.Error.
 func (b Batch) DeltaRule(i int, q, k, v, decay, beta *core.Tensor) *core.Tensor {
-	a := core.DeltaRule{Q: q, K: k, V: v, Decay: decay, Beta: beta}
+	return b.recur("delta_rule", i, k, v, func(parts []core.StateRows) *core.Tensor {
+		return core.ApplyDeltaRule(core.DeltaRule{Q: q, K: k, V: v, Decay: decay, Beta: beta, Parts: parts})
+	})
+}
+
+// WKV is the recurrence of core.WKV, RWKV's time mixing, for which layer i of each cache keeps the state.
+//
+// r and k[row, head, key], v[row, head, value], decay and first[head, key] → y[row, head, value]. Misuse panics with a
+// *core.Error.
+func (b Batch) WKV(i int, r, k, v, decay, first *core.Tensor) *core.Tensor {
+	return b.recur("wkv", i, k, v, func(parts []core.StateRows) *core.Tensor {
+		return core.ApplyWKV(core.WKV{R: r, K: k, V: v, Decay: decay, First: first, Parts: parts})
+	})
+}
+
+// recur runs a recurrence of k and v from what layer i knows of each sequence, and keeps the states after it.
+func (b Batch) recur(op string, i int, k, v *core.Tensor, run func([]core.StateRows) *core.Tensor) *core.Tensor {
 	if !k.Axes().Has("key") || !v.Axes().Has("value") {
-		return core.ApplyDeltaRule(a) // which says what they lack, before there are states of no size
+		return run(nil) // which says what they lack, before there are states of no size
 	}
-	a.Parts = make([]core.DeltaRows, len(b))
+	parts := make([]core.StateRows, len(b))
 	done := false
 	defer func() {
-		for j := range a.Parts {
-			if to := a.Parts[j].To; to != nil && !done {
+		for j := range parts {
+			if to := parts[j].To; to != nil && !done {
 				to.Free()
 			}
 		}
 	}()
 	for j, part := range b {
-		l := part.Cache.layer("delta_rule", i)
-		a.Parts[j] = core.DeltaRows{Rows: part.Rows, From: l.state.known(), To: core.DeltaState(part.Cache.env, k, v)}
+		l := part.Cache.layer(op, i)
+		parts[j] = core.StateRows{Rows: part.Rows, From: l.state.known(), To: core.MakeState(part.Cache.env, k, v)}
 	}
-	y := core.ApplyDeltaRule(a)
+	y := run(parts)
 	done = true
 	for j, part := range b {
-		part.Cache.layers[i].state.keep(a.Parts[j].To)
+		part.Cache.layers[i].state.keep(parts[j].To)
 	}
 	return y
 }
