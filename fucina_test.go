@@ -452,6 +452,25 @@ huge = 1e300
 	}
 }
 
+// TestNoFunction calls what is no function, and gives a script names that it could not write.
+func TestNoFunction(t *testing.T) {
+	p := New()
+	defer p.Close()
+	if err := p.Run(t.Context(), script("total = 3.0"), "main.star", map[string]any{"größe_1": 1}); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Call(t.Context(), "total", nil)
+	if want := "fucina: total is no function of the script but a value of type float"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, name := range []string{"", "1 x", "a-b", "a.b", "4th"} {
+		err := p.Run(t.Context(), script("pass"), "main.star", map[string]any{name: 1})
+		if want := fmt.Sprintf("globals has %q, which is no name", name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", name, err, want)
+		}
+	}
+}
+
 // A builtin says in the words of scripts what it takes.
 func TestArguments(t *testing.T) {
 	p := New(Builtin("takes", func(*core.Tensor, []float64, map[string]int, struct{ Width, Size int }) {}))
