@@ -2,7 +2,6 @@ package starlark
 
 import (
 	"fmt"
-	"io/fs"
 	"regexp"
 	"strings"
 
@@ -198,6 +197,8 @@ var undefinedHabits = map[string]string{
 	"false":      `use False`,
 	"null":       `use None`,
 	"nil":        `use None`,
+	"globals":    `help() lists what there is`,
+	"locals":     `help() lists what there is`,
 	"exit":       leaving,
 	"quit":       leaving,
 	"np":         builtIn,
@@ -263,19 +264,13 @@ func resolveHint(msg, line string, names []string) string {
 	if say, ok := undefinedHabits[name]; ok {
 		return msg + "; " + say
 	}
-	if bare, _, _ := strings.Cut(name, " "); isModule(bare) { // maybe "nn (and 2 more)"
+	if bare, _, _ := strings.Cut(name, " "); stdlib.About(bare) != "" { // maybe "nn (and 2 more)"
 		return fmt.Sprintf("%s; it is a module: %s", msg, loading(bare))
 	}
 	if near := nearest(name, names); near != "" {
 		return fmt.Sprintf("%s; did you mean %s?", msg, near)
 	}
 	return msg
-}
-
-// isModule reports whether the standard library has a module of this name.
-func isModule(name string) bool {
-	_, err := fs.Stat(stdlib.FS, name+".star")
-	return err == nil
 }
 
 // loading is the statement that loads a module of the standard library.
@@ -303,6 +298,7 @@ var runtimeHabits = []habit{
 	spot(`^struct has no \.parameters`, `([\w.]+)\.‸parameters`, `use nn.parameters($1)`),
 	spot(`^struct has no \.forward`, `([\w.]+)\.‸forward`, `use $1.call`),
 	spot(`^module has no [^(]*$`, `([\w.]+)\.‸`, `see what it has: help($1)`),
+	spot(`^dir: got 0 arguments`, ``, `help() lists what there is`),
 	spot(`frozen`, ``, `what a loaded module made cannot be changed; copy it first`),
 }
 

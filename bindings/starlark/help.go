@@ -50,6 +50,12 @@ func (it *Interp) help(t *star.Thread, x star.Value) (string, error) {
 		return it.builtinHelp(x)
 	case *star.Function:
 		return functionHelp(x), nil
+	case *starlarkstruct.Module:
+		names := wrap("module with ", strings.Join(x.AttrNames(), " "))
+		if it.modules["@stdlib//"+x.Name+".star"][x.Name] == star.Value(x) {
+			return stdlib.About(x.Name) + "\n" + names, nil
+		}
+		return names, nil
 	case star.HasAttrs:
 		return wrap(x.Type()+" with ", strings.Join(x.AttrNames(), " ")), nil
 	}
@@ -96,7 +102,7 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", known)
 		return "", e
 	}
-	if module, _, _ := strings.Cut(name, "."); isModule(module) {
+	if module, _, _ := strings.Cut(name, "."); stdlib.About(module) != "" {
 		e.Hint = "it is a module: " + loading(module)
 		if module != name {
 			e.Hint = "first, " + loading(module)

@@ -55,6 +55,8 @@ func TestHelp(t *testing.T) {
 		{`help("train.run")`, `there is nothing called "train.run"; first, load("@stdlib//train.star", "train")`},
 		{`help("adam")`, `there is nothing called "adam"; did you mean help("optim.adam")?`},
 		{`help()`, "to load     args bench chat convert create data"},
+		{`load("@stdlib//train.star", "train"); help(train)`, "A training loop: reports, validation, checkpoints"},
+		{`load("@stdlib//train.star", "train"); help(train)`, "\n\nmodule with run\n"},
 		{`help("generat")`, `did you mean help("generate")?`},
 		{`help("shape")`, "x.shape: the size of each axis"},
 		{`help("axes")`, "x.axes: the names of the axes"},

@@ -52,7 +52,7 @@ func (it *Interp) load(t *star.Thread, request string) (star.StringDict, error) 
 		return nil, fmt.Errorf("modules load one another in a circle: %s", strings.Join(chain, " → "))
 	}
 	missing := "a path is relative to the file that loads, //a.star to the root"
-	if stem := strings.TrimSuffix(request, ".star"); isModule(stem) {
+	if stem := strings.TrimSuffix(request, ".star"); stdlib.About(stem) != "" {
 		missing = fmt.Sprintf("did you mean \"@stdlib//%s.star\"?", stem)
 	}
 	src, err := it.readFile(name, request, missing)
