@@ -104,8 +104,8 @@ func classNumbers(op, name string, v star.Value, n int) ([]int, error) {
 	return classes, nil
 }
 
-// drawn reports whether a number is drawn: NaN is not, nor is what is infinite or so great that a difference or a margin
-// might be.
+// drawn reports whether a number is drawn: NaN is not, nor is what is infinite or so great that a difference or a
+// margin might be.
 func drawn(f float64) bool { return math.Abs(f) <= 1e300 }
 
 // apart is the bounds of an axis, moved apart if they are so close that the marks between them would be one number.

@@ -56,7 +56,8 @@ func checkExtra(op, name, template string, pairs []any) error {
 	if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(template) {
 		return nil
 	}
-	if near := nearest(name, append(argumentNames(pairs), "messages", "tools", "chat_template")); near != "" && near != name {
+	known := append(argumentNames(pairs), "messages", "tools", "chat_template")
+	if near := nearest(name, known); near != "" && near != name {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("got %s, which neither it nor the template reads", name),
 			Hint: fmt.Sprintf("did you mean %s?", near)}
 	}

@@ -104,8 +104,8 @@ for r in rows[:12]:
 		`stop=[""]`:                 "generate: stop: got an empty text; want a text or a list of texts",
 		`dry_sequence_breakers=[1]`: "generate: dry_sequence_breakers: got int in the list; want",
 		`topk=3`:                    `generate: unexpected keyword argument "topk" (did you mean top_k?)`,
-		`temprature=3`:              `generate: unexpected keyword argument "temprature" (did you mean temperature?)`,
-		`max_new_tokens=3`:          `generate: unexpected keyword argument "max_new_tokens" (did you mean max_tokens?)`,
+		`temprature=3`:              `unexpected keyword argument "temprature" (did you mean temperature?)`,
+		`max_new_tokens=3`:          `unexpected keyword argument "max_new_tokens" (did you mean max_tokens?)`,
 		`colour=3`:                  `generate: unexpected keyword argument "colour"`,
 	} {
 		_, err := script(t, 1, `m.generate("Once", `+call+`)`)
