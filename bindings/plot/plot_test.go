@@ -219,7 +219,7 @@ func TestErrors(t *testing.T) {
 		{`plot.line([1]).save("a.png", width=1 << 20)`,
 			"save: got 1048576 × 400 pixels; want 32 to 8192 each way"},
 		{`plot.line([1]).save("no/a.png")`,
-			"save: cannot save no/a.png: no such file"},
+			"save: cannot save no/a.png: there is no folder no"},
 		{`plot.scatter(ones(a=3))`,
 			"plot.scatter: points is f32[a=3], want two axes, one of size 2"},
 		{`plot.scatter(ones(a=3, b=2), [1])`,
