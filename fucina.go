@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"sync"
 	"unsafe"
 
@@ -138,6 +139,9 @@ func (p *Interpreter) predeclare(name string, value any) {
 	p.it.Predeclare(name, v)
 }
 
+// identifier matches the names of Starlark.
+var identifier = regexp.MustCompile(`^[\pL_][\pL\p{Nd}_]*$`)
+
 // Run runs the script called name in files, which are also where it loads modules and data from: an os.DirFS,
 // an embed.FS, or the FS of an os.Root, which keeps symbolic links inside. globals are further names it sees. The
 // script's own global variables are there for Get and Call afterwards, also after an error those assigned so
@@ -152,6 +156,9 @@ func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals
 	}
 	p.it.UseFiles(files.Open)
 	for name, value := range globals {
+		if !identifier.MatchString(name) {
+			return fmt.Errorf("fucina: globals has %q, which is no name that a script could write", name)
+		}
 		p.predeclare(name, value)
 	}
 	if err := p.err; err != nil {
@@ -187,6 +194,9 @@ func (p *Interpreter) Call(ctx context.Context, name string, to any, args ...any
 	fn, ok := p.it.Globals()[name]
 	if !ok {
 		return fmt.Errorf("fucina: the script has no function %s", name)
+	}
+	if _, ok := fn.(star.Callable); !ok {
+		return fmt.Errorf("fucina: %s is no function of the script but a value of type %s", name, fn.Type())
 	}
 	values := make(star.Tuple, len(args))
 	for i, arg := range args {

@@ -316,7 +316,7 @@ func TestSave(t *testing.T) {
 		t.Errorf("a file that others may not read is %v after it was saved anew, %v", info.Mode(), err)
 	}
 	bad := map[string]string{"../outside/x.npy": "escapes", filepath.Join(base, "outside", "x.npy"): "escapes",
-		"sub": "it is a folder", "": "got no file name", "no/such/x.npy": "no such file"}
+		"sub": "it is a folder", "": "got no file name", "no/such/x.npy": "there is no folder no/such"}
 	if links {
 		bad["link/x.npy"] = "escapes"
 	}
@@ -449,6 +449,27 @@ huge = 1e300
 	err := p.Call(t.Context(), "same", &got, circle)
 	if err == nil || !strings.Contains(err.Error(), "contains itself") {
 		t.Errorf("a circle of Go values: got %v", err)
+	}
+}
+
+// TestNoFunction calls what is no function, and gives a script names that it could not write.
+func TestNoFunction(t *testing.T) {
+	p := New()
+	defer p.Close()
+	if err := p.Run(t.Context(), script("total = 3.0"), "main.star", map[string]any{"größe_1": 1}); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Call(t.Context(), "total", nil)
+	want := "fucina: total is no function of the script but a value of type float"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, name := range []string{"", "1 x", "a-b", "a.b", "4th"} {
+		err := p.Run(t.Context(), script("pass"), "main.star", map[string]any{name: 1})
+		want := fmt.Sprintf("globals has %q, which is no name", name)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", name, err, want)
+		}
 	}
 }
 

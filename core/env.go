@@ -124,7 +124,7 @@ func (e *Env) SetMemoryLimit(bytes int64) { e.pool.SetLimit(bytes) }
 // Evals is how many operations have computed something in the Env, views not counted.
 func (e *Env) Evals() int { return e.evals }
 
-// Collect takes back the memory of every tensor that nobody can reach any more.
+// Collect takes back the memory of every tensor that nobody can reach any more, unless the Env has to stop.
 func (e *Env) Collect() { e.pool.Collect() }
 
 // fill makes b, which must be zero, a buffer from the pool and returns it.
@@ -136,7 +136,8 @@ func (e *Env) fill(b *mem.Buffer, bytes int) *mem.Buffer {
 	return b
 }
 
-// granted takes what the pool said; going over the budget is an *Error of the running operation.
+// granted takes what the pool said; going over the budget is an *Error of the running operation, and having to stop
+// while the pool collects is a *Canceled.
 func (e *Env) granted(err error) {
 	if errors.Is(err, mem.ErrStopped) {
 		panic(&Canceled{Op: e.opName()})

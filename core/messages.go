@@ -289,7 +289,7 @@ func (c *call) noAxis(t *Tensor, name string) {
 		}
 		msg = fmt.Sprintf("%q is not in %s but in %s", name, c.describe(t), c.describe(other))
 		for k, have := range t.axes.Names() {
-			if t.sizes[k] == other.Size(name) && !other.axes.Has(have) {
+			if n := t.sizes[k]; n == other.Size(name) && (!other.axes.Has(have) || n != other.Size(have)) {
 				words := fmt.Sprintf("%s has %q of the same size", c.param(t), have)
 				tries = append(tries, c.renamed(words, t, []string{have}, []string{name}))
 			}

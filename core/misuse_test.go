@@ -29,6 +29,8 @@ var axisMisuse = []misuse{
 		func(e *Env) { f32(e, "batch=2 in=784").Dot(f32(e, "out=10 inp=784"), "in") }},
 	{`dot: "in" is not in w[out=10, inp=784] but in x[batch=2, in=700]; repeat w: w.expand(in_=700)`,
 		func(e *Env) { f32(e, "batch=2 in=700").Dot(f32(e, "out=10 inp=784"), "in") }},
+	{`dot: "in" is not in x[batch=2, out=5] but in w[out=3, in=5]; x has "out" of the same size: x.rename(out="in")`,
+		func(e *Env) { f32(e, "batch=2 out=5").Dot(f32(e, "out=3 in=5"), "in") }},
 	{`dot: "in" is not in x[batch=2] but in w[out=10, in=784]; repeat x: x.expand(in_=784)`,
 		func(e *Env) { f32(e, "batch=2").Dot(f32(e, "out=10 in=784"), "in") }},
 	{`rms_norm: "embd" is not in x[row=2, embed=4] but in weight[embd=4]; x has "embed" of the same size: ` +

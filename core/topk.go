@@ -134,32 +134,29 @@ func greatest[C number](c *Ctx, best []int, x []C, k int) []int {
 		}
 		return i < j
 	}
-	sink := func(i int) { // best is a heap with the last of the chosen on top
+	sink := func(place, i int) { // puts place at i or below; best is a heap with the last of the chosen on top
 		for {
 			child := 2*i + 1
-			if child >= len(best) {
-				return
-			}
 			if child+1 < len(best) && ahead(best[child], best[child+1]) {
 				child++
 			}
-			if ahead(best[child], best[i]) {
-				return
+			if child >= len(best) || ahead(best[child], place) {
+				break
 			}
-			best[i], best[child] = best[child], best[i]
+			best[i] = best[child]
 			i = child
 		}
+		best[i] = place
 	}
 	for i := range c.c.env.scan(k) {
 		best = append(best, i)
 	}
 	for i := k/2 - 1; i >= 0; i-- {
-		sink(i)
+		sink(best[i], i)
 	}
 	for i := k; i < len(x); i++ {
 		if ahead(i, best[0]) {
-			best[0] = i
-			sink(0)
+			sink(i, 0)
 		}
 	}
 	slices.SortFunc(best, func(i, j int) int {

@@ -148,7 +148,7 @@ func (d *imagesDrawing) fill(values []float64, n, channels int, low, high float6
 		if math.IsNaN(f) {
 			return 0
 		}
-		return uint8(math.Round(255 * math.Max(0, math.Min(1, (f-low)/(high-low)))))
+		return uint8(math.Round(255 * math.Max(0, math.Min(1, (f/2-low/2)/(high/2-low/2)))))
 	}
 	area := d.width * d.height
 	for i := range n {

@@ -33,7 +33,7 @@ type lineDrawing struct {
 // list of numbers, a tensor of one axis, or a dict of such by name, and x are their places, 0, 1, … unless given. Or
 // values is a list of dicts, as the history of train.run is: then y names the ones to draw, "loss" unless given, and x
 // their places: plot.line(run.history, ("loss", "validation"), x="step"). log draws on a logarithmic scale. Numbers
-// that are nan or None are left out.
+// that are nan, None or beyond ±1e300 are left out.
 func (p *plotter) line(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var values star.Value
 	var names, x star.Value = star.None, star.None
@@ -184,7 +184,7 @@ func (d *lineDrawing) clean(op string) error {
 	for i, s := range d.series {
 		kept := series{name: s.name}
 		for j, y := range s.y {
-			if !finite(y) || !finite(s.x[j]) {
+			if !drawn(y) || !drawn(s.x[j]) {
 				continue
 			}
 			if d.log && y <= 0 {
@@ -229,10 +229,11 @@ func (d *lineDrawing) text(columns, lines int) (string, error) {
 		ys = append(ys, y)
 	}
 	left, right := bounds(xs...)
-	low, high := bounds(ys...)
-	if low == high {
-		low, high = low-0.5, high+0.5
+	if left < right {
+		left, right = apart(left, right)
 	}
+	low, high := bounds(ys...)
+	low, high = apart(low, high)
 	lines = max(3, lines-3)
 	wide := 0
 	for i := range lines {
@@ -338,6 +339,13 @@ func (d *lineDrawing) draw(c draw.Canvas) error {
 		if s.name != "" {
 			p.Legend.Add(s.name, l)
 		}
+	}
+	p.X.Min, p.X.Max = apart(p.X.Min, p.X.Max)
+	if d.log {
+		low, high := apart(math.Log10(p.Y.Min), math.Log10(p.Y.Max))
+		p.Y.Min, p.Y.Max = math.Pow(10, low), math.Pow(10, high)
+	} else {
+		p.Y.Min, p.Y.Max = apart(p.Y.Min, p.Y.Max)
 	}
 	p.Legend.Top = true
 	p.Draw(inset(c))

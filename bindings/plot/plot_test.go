@@ -163,10 +163,43 @@ plot.images(stack([ones(y=4, x=4), zeros(y=4, x=4), zeros(y=4, x=4)], "channel")
 	}
 }
 
+// TestExtremes draws numbers so great, so small and so close together that differences overflow or vanish.
+func TestExtremes(t *testing.T) {
+	_, _, err := run(t, `
+def draw(figure):
+    figure.show()
+    figure.save("p.png", width=120, height=90)
+    figure.save("p.svg", width=120, height=90)
+
+def points(*rows):
+    return tensor(list(rows), "point xy", dtype="f64")
+
+draw(plot.line([1e308, 2, -1e308, 7]))
+draw(plot.line([1e300, -1e300]))
+draw(plot.line([1, 2, 3], x=[-1e300, 0, 1e300]))
+draw(plot.images(tensor([[[1e308, -1e308], [3, 4]]], "batch y x", dtype="f64")))
+draw(plot.scatter(points([1e300, -1e300], [-1e300, 1e300], [1e308, 3])))
+draw(plot.scatter(points([1, 1e-320], [2, 0])))
+draw(plot.scatter(points([1e300, 1e300])))
+draw(plot.line([1e300, 1e-300, 1], log=True))
+for one in [0, 5e-324, 1, -7, 1e17, 1e20, 1e300]:
+    draw(plot.line([one]))
+    draw(plot.line([one, one * (1 + 2e-16)]))
+    draw(plot.line([1, 2], x=[one, one * (1 + 2e-16)]))
+    if one > 0:
+        draw(plot.line([one, one], log=True))
+`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{`plot.line([])`, "plot.line: got no number to draw"},
 		{`plot.line([float("nan")])`, "plot.line: got no number to draw"},
+		{`plot.line([1e308, -1e308])`, "plot.line: got no number to draw"},
+		{`plot.scatter(tensor([[1e308, 1.0]], "at xy", dtype="f64"))`, "plot.scatter: got no point to draw"},
 		{`plot.line([1, "a"])`,
 			"plot.line: values[1] is a string, want a number"},
 		{`plot.line(ones(a=2, b=2))`,
@@ -186,7 +219,7 @@ func TestErrors(t *testing.T) {
 		{`plot.line([1]).save("a.png", width=1 << 20)`,
 			"save: got 1048576 × 400 pixels; want 32 to 8192 each way"},
 		{`plot.line([1]).save("no/a.png")`,
-			"save: cannot save no/a.png: no such file"},
+			"save: cannot save no/a.png: there is no folder no"},
 		{`plot.scatter(ones(a=3))`,
 			"plot.scatter: points is f32[a=3], want two axes, one of size 2"},
 		{`plot.scatter(ones(a=3, b=2), [1])`,

@@ -92,11 +92,9 @@ func (d *scatterDrawing) field(op string) error {
 		return &core.Error{Op: op, Msg: "got no point to draw"}
 	}
 	for _, pair := range [][2]*float64{{&d.left, &d.right}, {&d.bottom, &d.top}} {
-		margin := 0.06 * (*pair[1] - *pair[0])
-		if margin == 0 {
-			margin = 1
-		}
-		*pair[0], *pair[1] = *pair[0]-margin, *pair[1]+margin
+		low, high := apart(*pair[0], *pair[1])
+		margin := 0.06 * (high - low)
+		*pair[0], *pair[1] = low-margin, high+margin
 	}
 	return nil
 }
@@ -158,7 +156,7 @@ func (d *scatterDrawing) text(columns, lines int) (string, error) {
 		}
 	}
 	for k := range d.x {
-		if !finite(d.x[k]) || !finite(d.y[k]) {
+		if !drawn(d.x[k]) || !drawn(d.y[k]) {
 			continue
 		}
 		j := min(w-1, int(float64(w)*(d.x[k]-d.left)/(d.right-d.left)))
@@ -198,7 +196,7 @@ func (d *scatterDrawing) draw(c draw.Canvas) error {
 	byClass := map[int]gonumplotter.XYs{}
 	last := 0
 	for k := range d.x {
-		if finite(d.x[k]) && finite(d.y[k]) {
+		if drawn(d.x[k]) && drawn(d.y[k]) {
 			byClass[d.classes[k]] = append(byClass[d.classes[k]], gonumplotter.XY{X: d.x[k], Y: d.y[k]})
 			last = max(last, d.classes[k])
 		}

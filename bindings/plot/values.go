@@ -104,14 +104,26 @@ func classNumbers(op, name string, v star.Value, n int) ([]int, error) {
 	return classes, nil
 }
 
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+// drawn reports whether a number is drawn: NaN is not, nor is what is infinite or so great that a difference or a
+// margin might be.
+func drawn(f float64) bool { return math.Abs(f) <= 1e300 }
 
-// bounds are the least and the greatest of the finite numbers, or NaN if there are none.
+// apart is the bounds of an axis, moved apart if they are so close that the marks between them would be one number.
+func apart(low, high float64) (float64, float64) {
+	most := math.Max(math.Abs(low), math.Abs(high))
+	if high-low > math.Max(1e-300, 1e-12*most) {
+		return low, high
+	}
+	half := math.Max(0.5, 1e-3*most)
+	return low - half, high + half
+}
+
+// bounds are the least and the greatest of the numbers that are drawn, or NaN if there are none.
 func bounds(all ...[]float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, list := range all {
 		for _, f := range list {
-			if finite(f) {
+			if drawn(f) {
 				low, high = math.Min(low, f), math.Max(high, f)
 			}
 		}

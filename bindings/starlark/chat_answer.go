@@ -8,7 +8,6 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
-	"github.com/fucina-go/fucina/models/sample"
 	"github.com/fucina-go/fucina/models/token"
 )
 
@@ -57,14 +56,8 @@ func checkExtra(op, name, template string, pairs []any) error {
 	if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(template) {
 		return nil
 	}
-	var known []string
-	for _, set := range sample.List() {
-		known = append(known, set.Name)
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		known = append(known, pairs[i].(string)[:len(pairs[i].(string))-1])
-	}
-	if near := nearest(name, append(known, "messages", "tools", "chat_template")); near != "" && near != name {
+	known := append(argumentNames(pairs), "messages", "tools", "chat_template")
+	if near := nearest(name, known); near != "" && near != name {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("got %s, which neither it nor the template reads", name),
 			Hint: fmt.Sprintf("did you mean %s?", near)}
 	}

@@ -3,7 +3,9 @@ package starlark
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -46,18 +48,23 @@ const checkpointVersion = 1
 // maxObjectDepth is how deep objects may be nested.
 const maxObjectDepth = 200
 
-// saveCheckpoint is save_checkpoint(path, keep=0, **objects): what it takes to go on later, as one safetensors file,
-// for which a file of that name makes room at the end, so that there is the old one or the new one, never half of
-// one: save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors, numbers, texts,
-// lists, dicts and structs of these, and whatever has a state: optimizers, averages, batches; quantized tensors are
-// kept as their bytes. Functions inside, schedules among them, are left out. Where the random numbers stand is saved
-// too. With keep=2 the file that was there becomes run.1.safetensors and that one run.2.safetensors.
+// errTrial ends what is saved for a trial.
+var errTrial = errors.New("this is a trial")
+
+// saveCheckpoint is save_checkpoint(path, keep=0, trial=False, **objects): what it takes to go on later, as one
+// safetensors file, for which a file of that name makes room at the end, so that there is the old one or the new one,
+// never half of one: save_checkpoint("run.safetensors", model=m, optimizer=o, step=step). The objects are tensors,
+// numbers, texts, lists, dicts and structs of these, and whatever has a state: optimizers, averages, batches;
+// quantized tensors are kept as their bytes. Functions inside, schedules among them, are left out. Where the random
+// numbers stand is saved too. With keep=2 the file that was there becomes run.1.safetensors and that one
+// run.2.safetensors. With trial=True nothing is saved: it fails if it could not be.
 func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
 	var keep int
-	objects, own := splitKeywords(kwargs, "path", "keep")
-	if err := star.UnpackArgs(b.Name(), args, own, "path", &path, "keep?", &keep); err != nil {
+	var trial bool
+	objects, own := splitKeywords(kwargs, "path", "keep", "trial")
+	if err := star.UnpackArgs(b.Name(), args, own, "path", &path, "keep?", &keep, "trial?", &trial); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
@@ -76,6 +83,13 @@ func saveCheckpoint(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 		if c.Objects[name], err = s.node(name, object[1], 0); err != nil {
 			return nil, err
 		}
+	}
+	if trial {
+		err := it.Save(b.Name(), path, func(io.Writer) error { return errTrial })
+		if errors.Is(err, errTrial) {
+			err = nil
+		}
+		return star.None, err
 	}
 	seed, stream := it.env.RandomState()
 	for i := range s.list {

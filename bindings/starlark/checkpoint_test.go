@@ -138,7 +138,7 @@ load_checkpoint("x.safetensors")`: "it is no checkpoint; load_safetensors loads"
 		"x = []\nx.append(x)\nsave_checkpoint(\"x\", m=x)":      "does it hold itself?",
 		`save_checkpoint("x.safetensors", m=handle("a"))`:       "m is a handle, which cannot be saved",
 		`save_checkpoint("x.safetensors", keep=-1, m=1)`:        "cannot keep -1 files",
-		`save_checkpoint("no/x.safetensors", m=1)`:              "cannot save no/x.safetensors: no such file",
+		`save_checkpoint("no/x.safetensors", m=1)`:              "cannot save no/x.safetensors: there is no folder no",
 		`load_checkpoint("run.safetensors", model=model().w)`:   "model is f32[out=2, embed=3] here but not there; 5",
 		`load_checkpoint("run.safetensors", path="a", model=m)`: "got multiple values",
 	} {

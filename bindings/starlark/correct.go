@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.starlark.net/lib/math"
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core"
@@ -17,10 +18,26 @@ import (
 
 // hint is the call put right, or the operation's example if what was meant cannot be guessed.
 func (c *call) hint() string {
+	if code := c.ofNumber(); code != "" {
+		return "of a number: " + code
+	}
 	if code, ok := c.corrected(); ok {
 		return "as in: " + code
 	}
 	return c.info.AsIn()
+}
+
+// ofNumber is the call of math's function of the operation's name, if the operation was called with one number; or "".
+func (c *call) ofNumber() string {
+	if len(c.args) != 1 || len(c.kwargs) > 0 || c.self {
+		return ""
+	}
+	_, isInt := c.args[0].(star.Int)
+	_, isFloat := c.args[0].(star.Float)
+	if !isInt && !isFloat || !math.Module.Members.Has(c.info.Name) {
+		return ""
+	}
+	return fmt.Sprintf("math.%s(%s)", c.info.Name, c.args[0])
 }
 
 // argument is an argument as a message writes it.

@@ -55,6 +55,12 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	r := request{op: b.Name()}
 	settings, kwargs := ownSettings(kwargs)
 	pairs := append([]any{"prompt", &prompt}, r.pairs()...)
+	names := argumentNames(pairs)
+	for _, kw := range kwargs {
+		if near := nearest(text(kw[0]), names); near != "" && !slices.Contains(names, text(kw[0])) {
+			return nil, fmt.Errorf("%s: unexpected keyword argument %s (did you mean %s?)", b.Name(), kw[0], near)
+		}
+	}
 	if err := star.UnpackArgs(b.Name(), args, kwargs, pairs...); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/stdlib"
 )
 
 // This file answers habits brought from Python and NumPy with the way to do it here.
@@ -196,15 +197,45 @@ var undefinedHabits = map[string]string{
 	"false":      `use False`,
 	"null":       `use None`,
 	"nil":        `use None`,
+	"globals":    `help() lists what there is`,
+	"locals":     `help() lists what there is`,
 	"exit":       leaving,
 	"quit":       leaving,
 	"np":         builtIn,
 	"numpy":      builtIn,
 	"torch":      builtIn,
 	"jnp":        builtIn,
+	"tf":         builtIn,
+	"F":          builtIn,
+
+	"array":       made,
+	"asarray":     made,
+	"from_numpy":  made,
+	"Tensor":      made,
+	"zeros_like":  `use zeros(x.shape)`,
+	"empty_like":  `use zeros(x.shape)`,
+	"empty":       `use zeros(row=2, col=3)`,
+	"ones_like":   `use ones(x.shape)`,
+	"cat":         joined,
+	"concatenate": joined,
+	"hstack":      joined,
+	"vstack":      joined,
+	"matmul":      product,
+	"mm":          product,
+	"bmm":         product,
+	"manual_seed": `use seed(1)`,
+	"clip":        `use clamp(x, 0, 1)`,
+	"transpose":   `use x.order("col row")`,
+	"permute":     `use x.order("col row")`,
+	"unsqueeze":   `use x.insert("batch")`,
+	"expand_dims": `use x.insert("batch")`,
+	"DataLoader":  `use batches(xs, 32)`,
 }
 
 const (
+	made       = `use tensor([1.0, 2.0], "row")`
+	joined     = `use concat([x, y], "row")`
+	product    = `a product names the axis it sums over: x.dot(w, x.axes[-1])`
 	leaving    = `Ctrl-D leaves the prompt, and this ends a script: fail("why")`
 	noGradient = `the gradient of a variable is None before: backward(loss)`
 )
@@ -233,11 +264,17 @@ func resolveHint(msg, line string, names []string) string {
 	if say, ok := undefinedHabits[name]; ok {
 		return msg + "; " + say
 	}
+	if bare, _, _ := strings.Cut(name, " "); stdlib.About(bare) != "" { // maybe "nn (and 2 more)"
+		return fmt.Sprintf("%s; it is a module: %s", msg, loading(bare))
+	}
 	if near := nearest(name, names); near != "" {
 		return fmt.Sprintf("%s; did you mean %s?", msg, near)
 	}
 	return msg
 }
+
+// loading is the statement that loads a module of the standard library.
+func loading(name string) string { return fmt.Sprintf("load(\"@stdlib//%s.star\", %[1]q)", name) }
 
 // runtimeAnswers are tried in order on an error at run time; the answer replaces the message.
 var runtimeAnswers = []habit{
@@ -256,6 +293,12 @@ var runtimeHabits = []habit{
 	spot(`^local variable \w+ referenced before assignment`, `\w\s*[-+*/%&|^]+=`, sayOuter),
 	spot(`^unknown (binary|unary) op: .*NoneType`, `\.grad\b`, noGradient),
 	spot(`^NoneType has no `, `\.grad\s*‸?\.`, noGradient),
+	spot(`^invalid call of non-function \(struct\)`, `‸([\w.]+)\(`, `a struct is not called, what it has is: $1.call`),
+	spot(`^invalid call of non-function \(model\)`, `‸([\w.]+)\(`, `use $1.generate("Once upon a time")`),
+	spot(`^struct has no \.parameters`, `([\w.]+)\.‸parameters`, `use nn.parameters($1)`),
+	spot(`^struct has no \.forward`, `([\w.]+)\.‸forward`, `use $1.call`),
+	spot(`^module has no [^(]*$`, `([\w.]+)\.‸`, `see what it has: help($1)`),
+	spot(`^dir: got 0 arguments`, ``, `help() lists what there is`),
 	spot(`frozen`, ``, `what a loaded module made cannot be changed; copy it first`),
 }
 

@@ -50,6 +50,12 @@ func (it *Interp) help(t *star.Thread, x star.Value) (string, error) {
 		return it.builtinHelp(x)
 	case *star.Function:
 		return functionHelp(x), nil
+	case *starlarkstruct.Module:
+		names := wrap("module with ", strings.Join(x.AttrNames(), " "))
+		if it.modules["@stdlib//"+x.Name+".star"][x.Name] == star.Value(x) {
+			return stdlib.About(x.Name) + "\n" + names, nil
+		}
+		return names, nil
 	case star.HasAttrs:
 		return wrap(x.Type()+" with ", strings.Join(x.AttrNames(), " ")), nil
 	}
@@ -96,9 +102,18 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", known)
 		return "", e
 	}
-	if _, err := fs.Stat(stdlib.FS, name+".star"); err == nil {
-		e.Hint = fmt.Sprintf("it is a module: load(\"@stdlib//%s.star\", %[1]q)", name)
+	if module, _, _ := strings.Cut(name, "."); stdlib.About(module) != "" {
+		e.Hint = "it is a module: " + loading(module)
+		if module != name {
+			e.Hint = "first, " + loading(module)
+		}
 		return "", e
+	}
+	for _, v := range it.names {
+		if module, ok := v.(*starlarkstruct.Module); ok && module.Members.Has(name) {
+			e.Hint = fmt.Sprintf("did you mean help(%q)?", module.Name+"."+name)
+			return "", e
+		}
 	}
 	var longer []string
 	for _, n := range names {
@@ -127,7 +142,11 @@ func scriptName(name string, names []string) string {
 
 // overview says how to ask for more and lists what there is to ask about.
 func (it *Interp) overview() string {
-	var ops, functions, modules, models []string
+	var ops, functions, modules, models, toLoad []string
+	files, _ := fs.Glob(stdlib.FS, "*.star") // it is in the binary
+	for _, file := range files {
+		toLoad = append(toLoad, strings.TrimSuffix(file, ".star"))
+	}
 	for name, v := range it.names {
 		switch v.(type) {
 		case *opFunc:
@@ -154,13 +173,14 @@ func (it *Interp) overview() string {
 	attributes := slices.Concat(slices.Collect(maps.Keys(properties)), slices.Collect(maps.Keys(methods)))
 	var b strings.Builder
 	b.WriteString("help(\"softmax\") explains a name, help(x) a value; the prompt takes ?softmax too.\n" +
-		"Operations are functions and methods: softmax(x, \"a\") is x.softmax(\"a\").\n\n")
+		"Operations are functions and methods: softmax(x, \"a\") is x.softmax(\"a\").\n" +
+		"Modules of the standard library are loaded: " + loading("nn") + ".\n\n")
 	for _, group := range []struct {
 		title string
 		names []string
 	}{
 		{"operations  ", ops}, {"of a tensor ", attributes}, {"functions   ", functions}, {"modules     ", modules},
-		{"models      ", models},
+		{"models      ", models}, {"to load     ", toLoad},
 	} {
 		slices.Sort(group.names)
 		b.WriteString(wrap(group.title, strings.Join(group.names, " ")))

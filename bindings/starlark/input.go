@@ -100,7 +100,7 @@ func threads(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if n != star.None {
 		k, err := star.AsInt32(n)
 		if err != nil || k < 1 || k > most {
-			return nil, &core.Error{Op: b.Name(), Hint: "the program's flag --threads says how many there may be",
+			return nil, &core.Error{Op: b.Name(), Hint: "the program says how many: --threads, Threads in Go",
 				Msg: fmt.Sprintf("got %s, want a number from 1 to %d", brief(n), most)}
 		}
 		it.env.Control.Workers = k

@@ -128,7 +128,7 @@ func (it *Interp) poll(t *star.Thread) {
 }
 
 func stepLimit(limit uint64) *stop {
-	return &stop{msg: fmt.Sprintf("stopped after %d steps (limit --max-steps)", limit)}
+	return &stop{msg: fmt.Sprintf("stopped after %d steps (limit --max-steps, MaxSteps in Go)", limit)}
 }
 
 func depthLimit(limit int) *stop {

@@ -17,7 +17,7 @@ func TestMaxSteps(t *testing.T) {
 	it := newTest(Config{MaxSteps: 10_000})
 	src := "def spin():\n    while True:\n        pass\nspin()"
 	err := it.RunSource(background, "<test>", []byte(src))
-	want := "stopped after 10000 steps (limit --max-steps)"
+	want := "stopped after 10000 steps (limit --max-steps, MaxSteps in Go)"
 	if e, ok := err.(*Error); !ok || e.Msg != want || e.File != "<test>" || e.Func != "spin" {
 		t.Fatalf("got %v, want %s in spin", err, want)
 	}

@@ -51,7 +51,11 @@ func (it *Interp) load(t *star.Thread, request string) (star.StringDict, error) 
 		chain := append(slices.Clone(it.loading[i:]), name)
 		return nil, fmt.Errorf("modules load one another in a circle: %s", strings.Join(chain, " → "))
 	}
-	src, err := it.readFile(name, request, "a path is relative to the file that loads, //a.star to the root")
+	missing := "a path is relative to the file that loads, //a.star to the root"
+	if stem := strings.TrimSuffix(request, ".star"); stdlib.About(stem) != "" {
+		missing = fmt.Sprintf("did you mean \"@stdlib//%s.star\"?", stem)
+	}
+	src, err := it.readFile(name, request, missing)
 	if err != nil {
 		return nil, err
 	}

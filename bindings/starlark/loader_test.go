@@ -66,6 +66,9 @@ func TestLoad(t *testing.T) {
 			"a path is relative to the file that loads, //a.star to the root\n"},
 		{"misspelt", `load("lib/depe.star", "x")`, "<test>:1:6: load: cannot open lib/depe.star: no such file; " +
 			"did you mean \"lib/deep.star\"?\n"},
+		{"module of the library", `load("nn.star", "nn")`, "<test>:1:6: load: cannot open nn.star: no such file; " +
+			"did you mean \"@stdlib//nn.star\"?\n"},
+		{"its name alone", `load("train", "train")`, "did you mean \"@stdlib//train.star\"?\n"},
 		{"folder", `load("lib", "x")`, "<test>:1:6: load: cannot open lib: is a directory\n"},
 		{"misspelt module", `load("@stdlib//txet.star", "x")`,
 			"there is no @stdlib//txet.star; did you mean \"@stdlib//text.star\"?"},

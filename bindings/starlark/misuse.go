@@ -263,7 +263,7 @@ func (x Tensor) unknownAttr(name string) error {
 var dtypeMethods = map[string]string{
 	"bfloat16": "bf16", "bool": "bool", "byte": "u8", "char": "i8", "double": "f64", "float": "f32", "half": "f16",
 	"int": "i32", "long": "i64", "short": "i16",
-	"astype": "f32", "to": "f32", "type": "f32",
+	"astype": "f32", "type": "f32",
 }
 
 // habit is what there is instead of an attribute of NumPy's or PyTorch's tensors; code is "" for others.
@@ -304,6 +304,8 @@ func (x Tensor) habit(name string) (say, code string) {
 		return "tensors have copy", "x.copy()"
 	case "cpu", "cuda":
 		return "all tensors are where they are needed", "x"
+	case "to":
+		return "all tensors are on the CPU, and a dtype is changed by cast", `x.cast("f32")`
 	case "matmul", "mm", "bmm", "mv", "inner":
 		return "a product names the axis it sums over", "x.dot(w, x.axes[-1])"
 	case "backward":
@@ -311,10 +313,9 @@ func (x Tensor) habit(name string) (say, code string) {
 	case "requires_grad_":
 		return "a variable is made, not marked", "variable(x)"
 	case "fill_", "zero_":
-		if len(axes) == 0 {
-			return "tensors are changed by set", "x.set(0)"
-		}
-		return "tensors are changed by set", fmt.Sprintf("x.set(0, %s=(None, None))", core.Keyword(last))
+		return "tensors are changed by set", "x.set(0)"
+	case "clip":
+		return "bounds are set by clamp", "x.clamp(0, 1)"
 	}
 	return "", ""
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -29,6 +30,9 @@ func (it *Interp) Save(op, name string, write func(w io.Writer) error) error {
 		return e
 	}
 	err := it.cfg.Save(it.ResolvePath(name), func(w io.Writer) error { return write(&watchedWriter{w, it}) })
+	if dir := path.Dir(filepath.ToSlash(name)); dir != "." && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: cannot save %s: there is no folder %s", op, name, dir)
+	}
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		return fmt.Errorf("%s: cannot save %s: %s", op, name, reason(err))
 	}

@@ -29,6 +29,17 @@ func ownSettings(kwargs []star.Tuple) (settings, others []star.Tuple) {
 	return settings, others
 }
 
+// argumentNames is the names of the settings and of the arguments in pairs, as UnpackArgs takes them.
+func argumentNames(pairs []any) (names []string) {
+	for _, set := range sample.List() {
+		names = append(names, set.Name)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		names = append(names, strings.TrimRight(pairs[i].(string), "?"))
+	}
+	return names
+}
+
 // setSettings gives settings the values of keywords, and checks them all.
 func setSettings(op string, s *sample.Settings, kwargs []star.Tuple) error {
 	for _, kw := range kwargs {

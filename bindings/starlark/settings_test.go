@@ -103,7 +103,10 @@ for r in rows[:12]:
 		`logit_bias={9999: 1}`:      "generate: got 9999 among the token ids",
 		`stop=[""]`:                 "generate: stop: got an empty text; want a text or a list of texts",
 		`dry_sequence_breakers=[1]`: "generate: dry_sequence_breakers: got int in the list; want",
-		`topk=3`:                    `unexpected keyword argument "topk"`,
+		`topk=3`:                    `generate: unexpected keyword argument "topk" (did you mean top_k?)`,
+		`temprature=3`:              `unexpected keyword argument "temprature" (did you mean temperature?)`,
+		`max_new_tokens=3`:          `unexpected keyword argument "max_new_tokens" (did you mean max_tokens?)`,
+		`colour=3`:                  `generate: unexpected keyword argument "colour"`,
 	} {
 		_, err := script(t, 1, `m.generate("Once", `+call+`)`)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -198,6 +198,7 @@ turn = [0]
 def sour(step):
     turn[0] += 1
     return (w * (float("nan") if turn[0] == 3 else 1.0)).sum()
+def own(step): fail("own")
 `)
 	file := filepath.Join(dir, "run.safetensors")
 	saved, err := os.ReadFile(file)
@@ -208,16 +209,19 @@ def sour(step):
 		`go(variable(ones(a=4)))`: `run.safetensors is of another model: params.w is f32[a=4] here but ` +
 			`f32[a=3] there; 1 of 1 tensors differ; nothing was changed`,
 		`go({"u": variable(ones(a=3))}["u"], state={"more": w})`: "run.safetensors has no more; it has",
-		`go(path="no/run.safetensors")`:                          "cannot save no/run.safetensors: no such file",
-		`go(steps=9, save_every=9, loss=sour)`:                   "the loss of step 7 is nan; anomaly(fn) says",
-		`go(steps=9, loss=lambda step: w)`:                       "loss must be a scalar, got f32[a=3]",
-		`go(state={"params": w})`:                                `state cannot have "params", which is the run's`,
-		`go(steps=9, loss=lambda step: fail("own"))`:             "own",
-		`go(steps=9, validate=lambda: "x")`:                      `validate returned "x" for validation, want numbers`,
-		`go(steps=9, loss=lambda step: (w * 0).sqrt().sum())`:    "norm of the gradients of step 5 is",
-		`save_text("run.safetensors/x", "y")`:                    "cannot save run.safetensors/x: ",
-		`save_text("x.txt", 3)`:                                  "for parameter text: got int, want string",
-		`defer_interrupt()`:                                      "defer_interrupt: got no function; use defer_inter",
+		// What cannot be saved ends a run before its first step, at which own would.
+		`go(path="no/run.safetensors", loss=own)`:             "no/run.safetensors: there is no folder no",
+		`go(path="new", log="no/x", loss=own)`:                "cannot save no/x: there is no folder no",
+		`go(path="new", state={"trial": w})`:                  `state cannot have "trial", which is the run's`,
+		`go(steps=9, save_every=9, loss=sour)`:                "the loss of step 7 is nan; anomaly(fn) says",
+		`go(steps=9, loss=lambda step: w)`:                    "loss must be a scalar, got f32[a=3]",
+		`go(state={"params": w})`:                             `state cannot have "params", which is the run's`,
+		`go(steps=9, loss=own)`:                               "own",
+		`go(steps=9, validate=lambda: "x")`:                   `validate returned "x" for validation, want numbers`,
+		`go(steps=9, loss=lambda step: (w * 0).sqrt().sum())`: "norm of the gradients of step 5 is",
+		`save_text("run.safetensors/x", "y")`:                 "cannot save run.safetensors/x: ",
+		`save_text("x.txt", 3)`:                               "for parameter text: got int, want string",
+		`defer_interrupt()`:                                   "defer_interrupt: got no function; use defer_inter",
 	} {
 		if _, err := it.Eval(background, "test", src); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", src, err, want)

@@ -47,7 +47,7 @@ func (p *program) runFile(ctx context.Context) error {
 		return fmt.Errorf("%s is a model, not a script; to talk with it: fucina-repl -m chat %[1]s", p.file)
 	}
 	err := p.interp.RunFile(ctx, p.file)
-	if errors.Is(err, fs.ErrNotExist) && aboutModule(p.file) != "" {
+	if errors.Is(err, fs.ErrNotExist) && stdlib.About(p.file) != "" {
 		err = fmt.Errorf("%w; for the module of this name: fucina-repl -m %s", err, p.file)
 	}
 	return err
@@ -57,7 +57,7 @@ func (p *program) runFile(ctx context.Context) error {
 // says which. Asked for help, it is not run but says what it is for.
 func (p *program) runModule(ctx context.Context) error {
 	if len(p.args) > 0 && (p.args[0] == "--help" || p.args[0] == "-h") {
-		if about := aboutModule(p.module); about != "" {
+		if about := stdlib.About(p.module); about != "" {
 			fmt.Print(about)
 			return nil
 		}
@@ -82,17 +82,6 @@ func (p *program) runModule(ctx context.Context) error {
 	fmt.Printf("%s does nothing by itself; it defines %s\n", p.module, strings.Join(names, ", "))
 	fmt.Printf("use it in a script: load(\"@stdlib//%s.star\", \"%[1]s\")\n", p.module)
 	return nil
-}
-
-// aboutModule is the text at the beginning of a module of the standard library; "" if there is none of that name.
-func aboutModule(name string) string {
-	src, err := stdlib.FS.ReadFile(name + ".star")
-	if err != nil {
-		return ""
-	}
-	_, about, _ := strings.Cut(string(src), `"""`)
-	about, _, _ = strings.Cut(about, `"""`)
-	return about
 }
 
 // programs is the modules of the standard library that can be run, by their names.

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -96,16 +95,7 @@ func TestChatInterrupt(t *testing.T) {
 // TestChatTerminal talks at a real terminal: a prompt, an answer, Ctrl-C while it comes and at the prompt, Ctrl-D.
 func TestChatTerminal(t *testing.T) {
 	args := endless(t)
-	master, slave := openTerminal(t)
-	cmd := command(t, args...)
-	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	slave.Close()
-	s := newScreen(master)
+	cmd, s := onTerminal(t, nil, args...)
 	s.expect(t, "> ")
 	for _, step := range []struct{ keys, answer, prompt string }{
 		{"a" + ctrlC, "/quit or Ctrl-D leaves", "> "},

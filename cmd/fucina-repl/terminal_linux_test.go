@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -65,6 +66,21 @@ func newScreen(master *os.File) *screen {
 	return s
 }
 
+// onTerminal starts the command on a new pseudo-terminal, with more variables in its environment.
+func onTerminal(t *testing.T, env []string, args ...string) (*exec.Cmd, *screen) {
+	t.Helper()
+	master, slave := openTerminal(t)
+	defer slave.Close()
+	cmd := command(t, args...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR=1"), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, newScreen(master)
+}
+
 // expect reads the screen up to text.
 func (s *screen) expect(t *testing.T, text string) {
 	t.Helper()
@@ -95,18 +111,8 @@ const ctrlC, ctrlD, up, left = "\x03", "\x04", "\x1b[A", "\x1b[D"
 // TestTerminal types at a real terminal: editing, recall, a pasted block, the tab key, Ctrl-C while reading and while
 // running, Ctrl-D. The blocks are in the history file afterwards.
 func TestTerminal(t *testing.T) {
-	master, slave := openTerminal(t)
-	cmd := command(t)
 	home := t.TempDir()
-	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1", "XDG_CONFIG_HOME="+home)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	slave.Close()
-
-	s := newScreen(master)
+	cmd, s := onTerminal(t, []string{"XDG_CONFIG_HOME=" + home})
 	s.expect(t, "Ctrl-D leaves.")
 	s.expect(t, ">>> ")
 	for _, step := range []struct{ keys, answer, prompt string }{
@@ -204,17 +210,9 @@ func TestTerminalSignal(t *testing.T) {
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			master, slave := openTerminal(t)
-			cmd := command(t, c.args...)
-			cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			slave.Close()
+			cmd, s := onTerminal(t, nil, c.args...)
 			time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
-			c.run(newScreen(master), func() {
+			c.run(s, func() {
 				if err := cmd.Process.Signal(os.Interrupt); err != nil {
 					t.Fatal(err)
 				}

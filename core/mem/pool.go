@@ -55,12 +55,13 @@ type Pool struct {
 	closed bool
 	region *region // the newest; nil if there is none
 
-	// Stopped is asked while a collection runs that a request waits for: if it reports true, the request fails with
-	// ErrStopped at once. It may be nil.
+	// Stopped is asked before a collection and again and again while it runs: once it reports true, nobody waits for
+	// the collector any more, and a request that needed the collection fails with ErrStopped. It may be nil. Like
+	// BeforeCollect it is set before the pool is used, runs outside the lock, and is dropped by Close.
 	Stopped func() bool
 
-	// BeforeCollect runs before a collection that the pool starts, outside its lock; the owner
-	// lets go there of what it holds only for book-keeping.
+	// BeforeCollect runs before a collection that the pool starts; the owner lets go there of what it holds only for
+	// book-keeping. It may be nil.
 	BeforeCollect func()
 }
 
@@ -144,8 +145,13 @@ func (p *Pool) hold(b *Buffer, blk *block, size int) {
 		panic("mem: a buffer that has bytes was to get others")
 	}
 	b.Embed(blk.ptr, size)
-	b.home, b.block, b.slot = p, blk, len(p.live)
-	p.live = append(p.live, holding{strong: b, block: blk})
+	b.home, b.block = p, blk
+	if p.closed { // nobody goes through the live ones any more
+		p.abandon(b, blk)
+	} else {
+		b.slot = len(p.live)
+		p.live = append(p.live, holding{strong: b, block: blk})
+	}
 	p.inUse += int64(blk.size)
 	p.peak = max(p.peak, p.inUse)
 }
@@ -216,7 +222,8 @@ func (p *Pool) reuse(blk *block) {
 	p.cached += int64(blk.size)
 }
 
-// Collect runs the garbage collector and takes back every block whose buffer nobody can reach.
+// Collect runs the garbage collector and takes back every block whose buffer nobody can reach; or nothing, if Stopped
+// reports true meanwhile.
 func (p *Pool) Collect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,18 +232,20 @@ func (p *Pool) Collect() {
 
 // collect is Collect with the lock held; it lets go of the lock while the collector runs. Weak
 // pointers are nil as soon as the collection is over, so nothing has to be waited for and the
-// outcome does not hang on when clean-ups run. It reports whether the owner waited for it.
+// outcome does not hang on when clean-ups run. It reports whether the owner waited for it: if not, the next collection
+// takes back what this one finds.
 func (p *Pool) collect() bool {
 	for i := range p.live {
 		if h := &p.live[i]; h.strong != nil {
 			h.weak, h.strong = weak.Make(h.strong), nil
 		}
 	}
+	before, stopped := p.BeforeCollect, p.Stopped // which Close takes away
 	p.mu.Unlock()
-	if p.BeforeCollect != nil {
-		p.BeforeCollect()
+	if before != nil {
+		before()
 	}
-	done := p.garbage()
+	done := garbage(stopped)
 	p.mu.Lock()
 	if !done {
 		return false
@@ -251,14 +260,14 @@ func (p *Pool) collect() bool {
 	return true
 }
 
-// garbage runs the collector, which takes a second for each few gigabytes of a script's lists, and reports whether the
-// owner waited for its end.
-func (p *Pool) garbage() bool {
-	if p.Stopped == nil {
+// garbage runs the collector, which takes a second for each few gigabytes of a script's lists, and reports whether it
+// was waited for: it is left behind, and ends by itself, once stopped reports true.
+func garbage(stopped func() bool) bool {
+	if stopped == nil {
 		runtime.GC()
 		return true
 	}
-	if p.Stopped() {
+	if stopped() {
 		return false
 	}
 	done := make(chan struct{})
@@ -273,7 +282,7 @@ func (p *Pool) garbage() bool {
 		case <-done:
 			return true
 		case <-look.C:
-			if p.Stopped() {
+			if stopped() {
 				return false
 			}
 		}
@@ -293,7 +302,8 @@ func (p *Pool) dropCached() {
 }
 
 // Close gives the free blocks to the rest of the process. Buffers still held stay valid; their
-// blocks follow when they are released or when the collector finds them unreachable.
+// blocks follow when they are released or when the collector finds them unreachable. So do those of buffers that the
+// pool is asked for later, for which there is no budget any more.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,11 +315,11 @@ func (p *Pool) Close() {
 		p.region.release()
 		p.region = nil
 	}
-	p.closed = true
+	p.closed, p.limit = true, 0
 	p.BeforeCollect, p.Stopped = nil, nil // clean-ups hold the pool, so it must not lead to the buffers
 	for _, h := range p.live {
 		if b := h.buffer(); b != nil {
-			runtime.AddCleanup(b, p.orphaned, orphan{h.block, h.block.uses})
+			p.abandon(b, h.block)
 		} else {
 			p.reuse(h.block)
 		}
@@ -317,7 +327,10 @@ func (p *Pool) Close() {
 	p.live = nil
 }
 
-// orphan is a block that a buffer held when its pool was closed.
+// abandon lets the block of a buffer of a closed pool come back when the collector finds the buffer unreachable.
+func (p *Pool) abandon(b *Buffer, blk *block) { runtime.AddCleanup(b, p.orphaned, orphan{blk, blk.uses}) }
+
+// orphan is a block that a buffer of a closed pool holds, if it still has been used as often.
 type orphan struct {
 	block *block
 	uses  uint32

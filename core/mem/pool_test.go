@@ -3,7 +3,9 @@ package mem
 import (
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
@@ -157,6 +159,37 @@ func TestClosedPoolGivesBack(t *testing.T) {
 	t.Fatalf("%+v after close, release and collection", p.Stats())
 }
 
+// TestClosedPoolServes asks a closed pool for buffers, as an operation on a tensor that outlived its Env does: no two
+// have one address, those released and those dropped go back, and what is kept goes back to the system.
+func TestClosedPoolServes(t *testing.T) {
+	p := NewPool(0)
+	p.Close()
+	get(t, p, 3<<20).Release()
+	p.Collect() // must not take back what was released
+	a, b := get(t, p, 3<<20), get(t, p, 3<<20)
+	if a.Data() == b.Data() {
+		t.Fatal("two buffers at one address")
+	}
+	kept := keep(t, p, 300_000)
+	region := kept.block.region
+	kept.Release()
+	if n := region.held.Load(); n != 0 {
+		t.Errorf("%d holders of a region of which nothing is in use", n)
+	}
+	a.Release()
+	if s := p.Stats(); s.InUse != int64(b.block.size) {
+		t.Errorf("%+v, want %d bytes of one buffer", s, b.block.size)
+	}
+	runtime.KeepAlive(b)
+	for range 50 {
+		if runtime.GC(); p.Stats().InUse == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%+v after the last buffer was dropped", p.Stats())
+}
+
 func BenchmarkGetRelease(b *testing.B) {
 	p := NewPool(0)
 	for b.Loop() {
@@ -211,6 +244,18 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// slowCollections is so many objects that a collection takes some 50 ms while they are reachable.
+func slowCollections() [][]*int {
+	ballast := make([][]*int, 1<<10)
+	for i := range ballast {
+		ballast[i] = make([]*int, 1<<12)
+		for k := range ballast[i] {
+			ballast[i][k] = new(int)
+		}
+	}
+	return ballast
+}
+
 // A request that waits for a collection fails when its owner has been stopped, and the pool goes on afterwards.
 func TestStoppedCollection(t *testing.T) {
 	p := NewPool(0)
@@ -224,6 +269,42 @@ func TestStoppedCollection(t *testing.T) {
 	stopped = false
 	get(t, p, calmBytes+1).Release()
 	if s := p.Stats(); s.InUse != 0 || s.Buffers != 0 {
+		t.Errorf("outstanding: %+v", s)
+	}
+	// Stopped while the collector runs; what it found meanwhile is taken back by the next collection.
+	asked := 0
+	p.Stopped = func() bool { asked++; return asked > 1 }
+	ballast := slowCollections()
+	_ = get(t, p, 1<<20) // garbage
+	if err := p.Fill(new(Buffer), calmBytes+1); !errors.Is(err, ErrStopped) && asked > 1 {
+		t.Errorf("stopped while it collects: %v", err)
+	}
+	runtime.KeepAlive(ballast)
+	p.Stopped = nil
+	p.Collect()
+	if s := p.Stats(); s.InUse != 0 || s.Buffers != 0 {
+		t.Errorf("outstanding after a collection that went on: %+v", s)
+	}
+}
+
+// TestCloseBesideCollection closes a pool while a request of another goroutine collects.
+func TestCloseBesideCollection(t *testing.T) {
+	p := NewPool(0)
+	p.BeforeCollect = func() {}
+	began, once := make(chan struct{}), sync.Once{}
+	p.Stopped = func() bool { once.Do(func() { close(began) }); return false }
+	ballast := slowCollections()
+	defer runtime.KeepAlive(ballast)
+	done := make(chan error)
+	var b Buffer
+	go func() { done <- p.Fill(&b, calmBytes+1) }()
+	<-began
+	p.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	if s := p.Stats(); s.InUse != 0 {
 		t.Errorf("outstanding: %+v", s)
 	}
 }

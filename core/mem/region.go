@@ -79,6 +79,10 @@ func (p *Pool) Keep(b *Buffer, size int) error {
 			p.region.release()
 		}
 		p.region, blk = r, r.cut(bytes)
+		if p.closed {
+			p.region.release() // it has no other buffers, and goes with this one
+			p.region = nil
+		}
 	}
 	p.hold(b, blk, size)
 	return nil
