@@ -172,7 +172,8 @@ func sortChoices(e *Env, room func(n int) []int, ids []int64, experts int) chose
 
 func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	r, out, dt := c.Data().(moeRoles), c.Out(0), native[C]()
-	s := sortChoices(c.c.env, c.placesOf, c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice)), a.WGate.Size(string(a.Axis)))
+	ids := c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice))
+	s := sortChoices(c.c.env, c.placesOf, ids, a.WGate.Size(string(a.Axis)))
 	k := a.Indices.Size(r.choice.At(0))
 	x := c.Dense(a.X, r.rows.Append(r.embed), dt)
 	width := volume(a.X, r.embed)
