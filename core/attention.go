@@ -255,7 +255,8 @@ func attend[C float32 | float64](c *Ctx, a *Attention) {
 	}
 }
 
-// attendWork is how many multiplications a chunk may take: a few milliseconds of them. A stop waits for a block of keys.
+// attendWork is how many multiplications a chunk may take: a few milliseconds of them. A stop waits for a block of
+// keys.
 func attendWork() int {
 	if cpu.Current() == cpu.Generic {
 		return 1 << 21

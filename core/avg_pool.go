@@ -82,14 +82,16 @@ func (a *AvgPool) counts(e *Env, windows []slide) []float64 {
 	counts := []float64{1}
 	for _, l := range windows {
 		next := make([]float64, len(counts)*l.small)
-		for i := range e.scan(len(next)) {
-			start := i%l.small*l.s - l.before
-			low, high := start, l.large+l.after
-			if !a.CountIncludePad {
-				low, high = 0, l.large
+		for lo, hi := range e.scan(len(next)) {
+			for i := lo; i < hi; i++ {
+				start := i%l.small*l.s - l.before
+				low, high := start, l.large+l.after
+				if !a.CountIncludePad {
+					low, high = 0, l.large
+				}
+				first, end := max(0, ceilDiv(low-start, l.d)), min(l.kernel, ceilDiv(high-start, l.d))
+				next[i] = counts[i/l.small] * float64(max(0, end-first))
 			}
-			first, end := max(0, ceilDiv(low-start, l.d)), min(l.kernel, ceilDiv(high-start, l.d))
-			next[i] = counts[i/l.small] * float64(max(0, end-first))
 		}
 		counts = next
 	}

@@ -53,10 +53,12 @@ func (a *Bernoulli) Sizes(s *Sizes) { s.take(a.Axes) }
 // Eval compares p with random numbers.
 func (a *Bernoulli) Eval(c *Ctx) {
 	probs := elementsOf[float64](c.Dense(a.P, a.P.axes, dtype.F64)) // the last axes of out
-	for i := range c.c.env.scan(len(probs)) {
-		if p := probs[i]; !(p >= 0 && p <= 1) {
-			c.Fail(fmt.Sprintf("%s has elements outside of [0, 1]", c.Describe(a.P)),
-				"probabilities of logits: p.sigmoid()")
+	for lo, hi := range c.c.env.scan(len(probs)) {
+		for i := lo; i < hi; i++ {
+			if p := probs[i]; !(p >= 0 && p <= 1) {
+				c.Fail(fmt.Sprintf("%s has elements outside of [0, 1]", c.Describe(a.P)),
+					"probabilities of logits: p.sigmoid()")
+			}
 		}
 	}
 	from := a.draws(c)

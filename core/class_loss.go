@@ -65,19 +65,21 @@ func rightClassesOf[C float32 | float64](
 	r := rightClasses[C]{ids: elementsOf[int64](room(dtype.I64))}
 	r.factor, r.counts = elementsOf[C](room(native[C]())), elementsOf[C](room(native[C]()))
 	ids := elementsOf[int64](c.Dense(a.Target, rows, dtype.I64))
-	for i := range c.c.env.scan(len(ids)) {
-		id := ids[i]
-		if id == int64(a.IgnoreIndex) {
-			r.ids[i], r.factor[i], r.counts[i] = 0, 0, 0
-			continue
+	for lo, hi := range c.c.env.scan(len(ids)) {
+		for i := lo; i < hi; i++ {
+			id := ids[i]
+			if id == int64(a.IgnoreIndex) {
+				r.ids[i], r.factor[i], r.counts[i] = 0, 0, 0
+				continue
+			}
+			if id < 0 || id >= int64(len(weights)) {
+				c.Fail(fmt.Sprintf("the class %d is outside of axis %q of %s", id, a.Axis, c.Describe(of)),
+					fmt.Sprintf("classes are 0 … %d, or %d to be ignored: target.clamp(0, %d)", len(weights)-1,
+						a.IgnoreIndex,
+						len(weights)-1))
+			}
+			r.ids[i], r.factor[i], r.counts[i] = id, weights[id], 1
 		}
-		if id < 0 || id >= int64(len(weights)) {
-			c.Fail(fmt.Sprintf("the class %d is outside of axis %q of %s", id, a.Axis, c.Describe(of)),
-				fmt.Sprintf("classes are 0 … %d, or %d to be ignored: target.clamp(0, %d)", len(weights)-1,
-					a.IgnoreIndex,
-					len(weights)-1))
-		}
-		r.ids[i], r.factor[i], r.counts[i] = id, weights[id], 1
 	}
 	return r
 }
@@ -91,8 +93,10 @@ func classWeights[C float32 | float64](c *Ctx, a *ClassLoss) []C {
 		return elementsOf[C](w)
 	}
 	ones := elementsOf[C](w)
-	for i := range c.c.env.scan(len(ones)) {
-		ones[i] = 1
+	for lo, hi := range c.c.env.scan(len(ones)) {
+		for i := range ones[lo:hi] {
+			ones[lo+i] = 1
+		}
 	}
 	return ones
 }

@@ -184,7 +184,8 @@ func (g *product[C]) each() int {
 // run computes the products, tile by tile.
 func (g *product[C]) run(c *Ctx, batch int) {
 	tiles := g.tiles(batch)
-	c.Split(tiles, max(1, tileWork/max(1, g.rows*max(g.cols, gemm.Width)*g.each())), g.tile) // many small ones make a chunk
+	work := max(1, g.rows*max(g.cols, gemm.Width)*g.each()) // of a tile: many small ones make a chunk
+	c.Split(tiles, max(1, tileWork/work), g.tile)
 }
 
 // runPacked is run with b in panels, depth elements of the contracted index after depth elements.

@@ -151,15 +151,12 @@ func (e *Env) granted(err error) {
 	}
 }
 
-// scan is 0, 1, … n-1 for loops of an operation that do little for each; now and then it looks whether to stop.
-func (e *Env) scan(n int) iter.Seq[int] {
-	return func(yield func(int) bool) {
+// scan is consecutive ranges of [0, n) for loops of an operation; before each it looks whether to stop.
+func (e *Env) scan(n int) iter.Seq2[int, int] {
+	return func(yield func(lo, hi int) bool) {
 		for lo := 0; lo < n; lo += pauseLen {
-			e.checkStop()
-			for i := lo; i < min(n, lo+pauseLen); i++ {
-				if !yield(i) {
-					return
-				}
+			if e.checkStop(); !yield(lo, min(n, lo+pauseLen)) {
+				return
 			}
 		}
 	}

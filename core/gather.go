@@ -66,10 +66,12 @@ func (p *Plan) lookup(x, index *Tensor, name Axis) lookup {
 func (c *Ctx) places(x, index *Tensor, name Axis, order *axis.List) []int64 {
 	ids := elementsOf[int64](c.Dense(index, order, dtype.I64))
 	n := int64(x.Size(string(name)))
-	for i := range c.c.env.scan(len(ids)) {
-		if id := ids[i]; id < 0 || id >= n {
-			c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, name, c.Describe(x)),
-				c.c.indexRange(index, int(n)))
+	for lo, hi := range c.c.env.scan(len(ids)) {
+		for _, id := range ids[lo:hi] {
+			if id < 0 || id >= n {
+				c.Fail(fmt.Sprintf("the index %d is outside of axis %q of %s", id, name, c.Describe(x)),
+					c.c.indexRange(index, int(n)))
+			}
 		}
 	}
 	return ids

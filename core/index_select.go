@@ -62,8 +62,10 @@ func (a *IndexSelect) Eval(c *Ctx) {
 	at := &places[a.X.axes.Index(string(a.Axis))]
 	ids := c.places(a.X, a.Index, a.Axis, a.Index.axes)
 	*at = c.placesOf(len(ids))
-	for i := range c.c.env.scan(len(ids)) {
-		(*at)[i] = int(ids[i])
+	for lo, hi := range c.c.env.scan(len(ids)) {
+		for i := lo; i < hi; i++ {
+			(*at)[i] = int(ids[i])
+		}
 	}
 	c.pick(a.X, places, nil)
 }

@@ -79,8 +79,10 @@ func (a *LinearCrossEntropy) Eval(c *Ctx) {
 func linearEntropies[C float32 | float64](c *Ctx, a *LinearCrossEntropy) {
 	rows, classes := c.Data().(*axis.List), a.W.Size(string(a.Axis))
 	ones := elementsOf[C](c.Scratch(native[C](), axisList(string(a.Axis)), []int{classes}))
-	for i := range c.c.env.scan(len(ones)) {
-		ones[i] = 1
+	for lo, hi := range c.c.env.scan(len(ones)) {
+		for i := lo; i < hi; i++ {
+			ones[i] = 1
+		}
 	}
 	loss := a.loss()
 	right := rightClassesOf(c, loss, a.W, rows, ones)

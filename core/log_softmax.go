@@ -63,8 +63,11 @@ func logSoftmaxRows[C float32 | float64](c *Ctx, a *LogSoftmax) {
 		if !plain {
 			m.apply(c, i, y, x) // y was overwritten
 		}
-		for j := range c.c.env.scan(len(z)) {
-			y[j] = z[j] - top - shift
+		for lo, hi := range c.c.env.scan(len(z)) {
+			y := y[lo:hi]
+			for j, v := range z[lo:hi] {
+				y[j] = v - top - shift
+			}
 		}
 	})
 }

@@ -72,9 +72,11 @@ func (a *MaskedSelect) Eval(c *Ctx) {
 	}
 	at := elementsOf[int64](places)[:0]
 	mask := elementsOf[bool](c.spread(a.Mask, axes, a.sizes(axes)))
-	for i := range c.c.env.scan(len(mask)) {
-		if mask[i] {
-			at = append(at, int64(i))
+	for lo, hi := range c.c.env.scan(len(mask)) {
+		for i := lo; i < hi; i++ {
+			if mask[i] {
+				at = append(at, int64(i))
+			}
 		}
 	}
 	x, size := c.spread(a.X, axes, a.sizes(axes)), out.dtype.Size()

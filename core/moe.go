@@ -150,25 +150,30 @@ type chosen struct {
 // sortChoices reads the indices in order, which ends with the choice. The lists go where room says.
 func sortChoices(e *Env, room func(n int) []int, ids []int64, experts int) chosen {
 	s := chosen{pairs: room(len(ids)), place: room(len(ids)), from: make([]int, experts+1)}
-	for i := range e.scan(len(ids)) {
-		s.from[ids[i]+1]++
+	for lo, hi := range e.scan(len(ids)) {
+		for i := lo; i < hi; i++ {
+			s.from[ids[i]+1]++
+		}
 	}
 	for i := range experts {
 		s.from[i+1] += s.from[i]
 	}
 	next := append([]int(nil), s.from...)
-	for i := range e.scan(len(ids)) {
-		id := ids[i]
-		s.place[i] = next[id]
-		s.pairs[next[id]] = i
-		next[id]++
+	for lo, hi := range e.scan(len(ids)) {
+		for i := lo; i < hi; i++ {
+			id := ids[i]
+			s.place[i] = next[id]
+			s.pairs[next[id]] = i
+			next[id]++
+		}
 	}
 	return s
 }
 
 func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	r, out, dt := c.Data().(moeRoles), c.Out(0), native[C]()
-	s := sortChoices(c.c.env, c.placesOf, c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice)), a.WGate.Size(string(a.Axis)))
+	ids := c.places(a.WGate, a.Indices, a.Axis, r.rows.Append(r.choice))
+	s := sortChoices(c.c.env, c.placesOf, ids, a.WGate.Size(string(a.Axis)))
 	k := a.Indices.Size(r.choice.At(0))
 	x := c.Dense(a.X, r.rows.Append(r.embed), dt)
 	width := volume(a.X, r.embed)

@@ -81,8 +81,10 @@ func (a *Pad) Eval(c *Ctx) {
 	for i, name := range a.Widths.Keys.Names() {
 		w, n := a.Widths.Values[i], a.X.Size(name)
 		list := c.placesOf(w[0] + n + w[1])
-		for j := range c.c.env.scan(len(list)) {
-			list[j] = a.place(j-w[0], n)
+		for lo, hi := range c.c.env.scan(len(list)) {
+			for j := lo; j < hi; j++ {
+				list[j] = a.place(j-w[0], n)
+			}
 		}
 		places[a.X.axes.Index(name)] = list
 	}

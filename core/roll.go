@@ -37,8 +37,10 @@ func (a *Roll) Eval(c *Ctx) {
 		k := a.X.axes.Index(name)
 		n := a.X.sizes[k]
 		places[k] = c.placesOf(n)
-		for j := range c.c.env.scan(n) {
-			places[k][j] = modulo(j-a.Shifts.Values[i]%n, n)
+		for lo, hi := range c.c.env.scan(n) {
+			for j := lo; j < hi; j++ {
+				places[k][j] = modulo(j-a.Shifts.Values[i]%n, n)
+			}
 		}
 	}
 	c.pick(a.X, places, nil)

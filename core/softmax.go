@@ -86,6 +86,9 @@ func softmaxRow[C float32 | float64](c *Ctx, y, x []C) {
 
 // maxOf is num.Max in pieces.
 func maxOf[C float32 | float64](c *Ctx, x []C) C {
+	if len(x) <= pauseLen {
+		return num.Max(x)
+	}
 	top := C(math.Inf(-1))
 	c.pieces(len(x), func(lo, hi int) { top = max(top, num.Max(x[lo:hi])) })
 	return top
@@ -93,6 +96,9 @@ func maxOf[C float32 | float64](c *Ctx, x []C) C {
 
 // expSum is num.ExpSum, with the same bits, in pieces.
 func expSum[C float32 | float64](c *Ctx, y, x []C, top C) C {
+	if len(x) <= pauseLen {
+		return num.ExpSum(y, x, top)
+	}
 	var sum num.Lanes[C]
 	c.pieces(len(x), func(lo, hi int) { sum.AddExp(y[lo:hi], x[lo:hi], top) })
 	return sum.Fold()

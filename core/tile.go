@@ -104,8 +104,10 @@ func (c *Ctx) repeated(x *Tensor, times Map[int], from func(i, n, times int) int
 	for j, name := range times.Keys.Names() {
 		k := x.axes.Index(name)
 		places[k] = c.placesOf(c.Out(0).sizes[k])
-		for i := range c.c.env.scan(len(places[k])) {
-			places[k][i] = from(i, x.sizes[k], times.Values[j])
+		for lo, hi := range c.c.env.scan(len(places[k])) {
+			for i := lo; i < hi; i++ {
+				places[k][i] = from(i, x.sizes[k], times.Values[j])
+			}
 		}
 	}
 	c.pick(x, places, nil)

@@ -104,8 +104,10 @@ func topRows[C number](c *Ctx, a *TopK) {
 		for i := lo; i < hi; i++ {
 			xs, vs, ps := row[C](x, i, n), row[C](v, i, k), row[int64](p, i, k)
 			best = greatest(c, best[:0], xs, k)
-			for j := range c.c.env.scan(len(best)) {
-				vs[j], ps[j] = xs[best[j]], int64(best[j])
+			for lo, hi := range c.c.env.scan(len(best)) {
+				for j := lo; j < hi; j++ {
+					vs[j], ps[j] = xs[best[j]], int64(best[j])
+				}
 			}
 		}
 	})
@@ -148,8 +150,10 @@ func greatest[C number](c *Ctx, best []int, x []C, k int) []int {
 		}
 		best[i] = place
 	}
-	for i := range c.c.env.scan(k) {
-		best = append(best, i)
+	for lo, hi := range c.c.env.scan(k) {
+		for i := lo; i < hi; i++ {
+			best = append(best, i)
+		}
 	}
 	for i := k/2 - 1; i >= 0; i-- {
 		sink(best[i], i)

@@ -232,7 +232,8 @@ func rowWorks[T num.Float]() []work {
 
 func updateWorks[T update.Float]() []work {
 	p, g, m, v, top := filled[T](long), filled[T](long), filled[T](long), make([]T, long), make([]T, long)
-	sgd, adam := update.SGD[T]{Sign: 1, Rate: 1e-3, Keep: 0.9, Add: 1, Old: 1}, update.Adam[T]{Sign: 1, Decay: 1, B1: 0.9,
+	sgd := update.SGD[T]{Sign: 1, Rate: 1e-3, Keep: 0.9, Add: 1, Old: 1}
+	adam := update.Adam[T]{Sign: 1, Decay: 1, B1: 0.9,
 		C1: 0.1, B2: 0.99, C2: 0.01, Root: 1, Eps: 1e-8, Rate: 1e-3}
 	lion := update.Lion[T]{Sign: 1, Decay: 1, B1: 0.9, C1: 0.1, B2: 0.99, C2: 0.01, Rate: 1e-3}
 	return []work{
@@ -266,7 +267,8 @@ func productWorks[T num.Float]() (list []work) {
 		add("PackNT", func() { gemm.PackNT(c, b, s.n, s.k, s.k, s.k*gemm.Width) })
 		add("Transpose", func() { gemm.Transpose(c, b, s.k, s.n, s.n, s.k) })
 	}
-	return append(list, work{typed[T]("gemm.PackPart"), func() { gemm.PackPart(c, a, 9, long, gemm.Width, 9, 3, true) }},
+	return append(list,
+		work{typed[T]("gemm.PackPart"), func() { gemm.PackPart(c, a, 9, long, gemm.Width, 9, 3, true) }},
 		work{"gemm.Peak", func() { gemm.Peak(1 << 16) }})
 }
 
@@ -344,9 +346,10 @@ func quantizedWorks() (list []work) {
 	}
 	c := make([]float32, 96*32)
 	form := qdot.NewForm(k)
-	for _, name := range []string{"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq1_s",
-		"iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "tq1_0", "tq2_0",
-		"q1_0", "q2_0"} {
+	for _, name := range []string{"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
+		"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "mxfp4",
+		"nvfp4", "tq1_0",
+		"tq2_0", "q1_0", "q2_0"} {
 		f := qdot.ByName(name)
 		if f == nil {
 			panic(name)

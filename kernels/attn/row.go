@@ -220,7 +220,8 @@ func (a *attention[T]) add(v Matrix[T], start int, packed []T) {
 			}
 		} else {
 			if from != packedFrom || to != packedTo {
-				gemm.PackNN(packed, v.Rows[(from-start)*a.step.V:], a.valueWidth, to-from, a.step.V, (to-from)*gemm.Width)
+				n := to - from
+				gemm.PackNN(packed, v.Rows[(from-start)*a.step.V:], a.valueWidth, n, a.step.V, n*gemm.Width)
 				packedFrom, packedTo = from, to
 			}
 			gemm.Packed(a.out[r*a.step.Out:], a.scores[r*Block+from-start:], packed,
