@@ -34,9 +34,10 @@ func TestSweepTurns(t *testing.T) {
 					first[turn] = order[0]
 				}
 			}
-			if last := (n - 1) / 8 * 8; workers == 1 && n > 8 && first[0]+first[1] != last {
-				t.Errorf("%d elements: one sweep begins with %d, the next with %d, want 0 and %d", n, first[0], first[1],
-					last)
+			last := (n - 1) / 8 * 8
+			if workers == 1 && n > 8 && first != [2]int{0, last} && first != [2]int{last, 0} {
+				t.Errorf("%d elements: one sweep begins with %d, the next with %d, want 0 and %d",
+					n, first[0], first[1], last)
 			}
 		}
 	}
