@@ -17,8 +17,8 @@ var q6_k = Format{
 	},
 }
 
-// q6Places is the order in which words are used: of each 128 weights a word of high bits and the two of low ones that it
-// belongs to, in turn, then the scales. The processor fetches ahead by itself what is read in its order.
+// q6Places is the order in which words are used: of each 128 weights a word of high bits and the two of low ones that
+// it belongs to, in turn, then the scales. The processor fetches ahead by itself what is read in its order.
 func q6Places() []uint8 {
 	places := make([]uint8, 52)
 	for i := range 2 {

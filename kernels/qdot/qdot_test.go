@@ -201,8 +201,8 @@ func TestProducts(t *testing.T) {
 	})
 }
 
-// testStrips compares Vec of strips of several panels with the products of all rows. Of the last strip's last panel some
-// lie behind the end.
+// testStrips compares Vec of strips of several panels with the products of all rows. Of the last strip's last panel
+// some lie behind the end.
 func testStrips(t *testing.T, r *rand.Rand, f *Format, k int, rows []byte, x []uint32, want []float32) {
 	size, panel := k/f.Block*f.Bytes, f.PanelSize(k)
 	for _, count := range []int{1, 2, 4, 5} {

@@ -10,8 +10,8 @@ func (f *Format) vecFast(y []float32, step int, panels []byte, next, count, unit
 		turn := min(units, most)
 		for at := 0; at < k; at += unpreempted {
 			blocks := min(k-at, unpreempted) / f.Block
-			vecBlocks(f.Name, &y[0], 4*step, &panels[f.PanelSize(at)], next, count, turn, &x[ActivationWords(at)], blocks,
-				points)
+			panel, words := &panels[f.PanelSize(at)], &x[ActivationWords(at)]
+			vecBlocks(f.Name, &y[0], 4*step, panel, next, count, turn, words, blocks, points)
 		}
 		if units -= turn; units > 0 {
 			y, panels = y[turn*Rows:], panels[turn*size:]

@@ -2,11 +2,11 @@ package main
 
 import "fmt"
 
-// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a panel to that
-// of the next strip, R6 from the end of its results to the next ones, R4 points to the first strip's results, R2 is the
-// number of strips, R5 that of blocks; R8, R13 and R19 count strips, bodies and units; R11 points to
-// the constants, R14 to the points of a grid. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
+// On arm64 a block of a panel begins at R0. The rows of a body have their words at R9 and what stands before the
+// words at R10; what they fetch ahead is at R12. R7 points to their results, R3 to the activations. R1 is from a
+// panel to that of the next strip, R6 from the end of its results to the next ones, R4 points to the first strip's
+// results, R2 is the number of strips, R5 that of blocks; R8, R13 and R19 count strips, bodies and units; R11 points
+// to the constants, R14 to the points of a grid. An unpacking has its bytes, scales and offsets at R3, R4 and R7.
 func (w *panelWriter) vecARM64() {
 	for _, arg := range [][2]string{{"c", "R4"}, {"ldc", "R6"}, {"panels", "R0"}, {"next", "R1"}, {"count", "R2"},
 		{"units", "R19"}} {

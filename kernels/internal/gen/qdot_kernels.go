@@ -69,10 +69,11 @@ type panelWriter struct {
 	b *panelBody
 }
 
-// On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the words
-// at R10; what they fetch ahead is at R11. R12 points to results, DI to the activations. R8 is from a panel to
+// On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the
+// words at R10; what they fetch ahead is at R11. R12 points to results, DI to the activations. R8 is from a panel to
 // that of the next strip, R14 and R15 one time and three times as far for fetching; DX points to the first strip's
-// results, BX is the number of strips, CX that of blocks; AX and R13 count strips and bodies. An unpacking has its bytes, scales and offsets at DI, DX and R8.
+// results, BX is the number of strips, CX that of blocks; AX and R13 count strips and bodies. An unpacking has its
+// bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
 	for _, arg := range [][2]string{{"c", "DX"}, {"panels", "SI"}, {"next", "R8"}, {"count", "BX"}} {
 		w.p("MOVQ %s, %s", w.args[arg[0]], arg[1])
