@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSweepTurns insists that every other sweep goes backwards, and that each element is met once whichever way.
-func TestSweepTurns(t *testing.T) {
+// TestAlternate insists that every other call goes backwards, and that each element is met once whichever way.
+func TestAlternate(t *testing.T) {
 	for _, workers := range []int{1, 2, 3} {
 		e := NewEnv(0, workers)
 		c := &Ctx{&call{env: e, info: Lookup("add")}}
@@ -16,7 +16,7 @@ func TestSweepTurns(t *testing.T) {
 			for turn := range 4 {
 				var mu sync.Mutex
 				met, order := make([]int, n), []int(nil)
-				c.Sweep(n, 8, func(lo, hi int) {
+				c.Alternate(n, 8, func(lo, hi int) {
 					mu.Lock()
 					defer mu.Unlock()
 					if lo%8 != 0 || hi > n || hi != n && hi-lo != 8 {
@@ -36,7 +36,7 @@ func TestSweepTurns(t *testing.T) {
 			}
 			last := (n - 1) / 8 * 8
 			if workers == 1 && n > 8 && first != [2]int{0, last} && first != [2]int{last, 0} {
-				t.Errorf("%d elements: one sweep begins with %d, the next with %d, want 0 and %d",
+				t.Errorf("%d elements: one call begins with %d, the next with %d, want 0 and %d",
 					n, first[0], first[1], last)
 			}
 		}
