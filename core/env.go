@@ -44,7 +44,7 @@ type Env struct {
 	busy   []*call // frames of operations in progress, innermost last
 	evals  int     // operations that computed something
 	ahead  foresight
-	back   bool // the last sweep went backwards
+	back   bool // the last Alternate went backwards
 	shared bool // one of commons
 
 	alloc func(bytes int) *mem.Buffer // where tests let buffers come from; nil: the pool

@@ -95,10 +95,10 @@ func (c *Ctx) Split(n, grain int, f func(lo, hi int)) {
 	}
 }
 
-// Sweep is Split for loops that go through their operands once. Every other one takes its ranges, and thereby each
+// Alternate is Split for loops that go through their operands once. Every other one takes its ranges, and thereby each
 // worker its half, backwards: it begins with what the one before touched last and left in the caches, be that its own
 // operands or its result.
-func (c *Ctx) Sweep(n, grain int, f func(lo, hi int)) {
+func (c *Ctx) Alternate(n, grain int, f func(lo, hi int)) {
 	e, chunks := c.c.env, ceilDiv(n, grain)
 	if e.back = !e.back && chunks < mostMirrored; !e.back {
 		c.Split(n, grain, f)
@@ -119,7 +119,7 @@ func (c *Ctx) Sweep(n, grain int, f func(lo, hi int)) {
 	})
 }
 
-// mostMirrored is how many ranges Sweep hands out backwards: of very many, Split takes several at once.
+// mostMirrored is how many ranges Alternate hands out backwards: of very many, Split takes several at once.
 const mostMirrored = 1 << 20
 
 // pauseLen is how many elements a loop of Eval goes through between two Pauses, which takes it less than 200 µs.

@@ -86,7 +86,7 @@ func reduceBlocks[C number](c *Ctx, out, x *Tensor, f func([]C) C, divisor C) {
 		per := ceilDiv(n, num.Block)
 		parts := c.Scratch(native[C](), axisList("run", "block"), []int{rows, per})
 		xs, ys := elementsOf[C](x), elementsOf[C](parts)
-		c.Sweep(len(ys), 4, func(lo, hi int) {
+		c.Alternate(len(ys), 4, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				run := xs[i/per*n:][:n]
 				at := i % per * num.Block

@@ -135,7 +135,7 @@ func splitWalk[C number, R number | bool](
 	c *Ctx, w walk, out *Tensor, f func(Op, []R, *[maxOperands][]C), operands, n, grain int,
 ) {
 	idle := idleLanes[C]()
-	c.Sweep(n, grain, func(lo, hi int) {
+	c.Alternate(n, grain, func(lo, hi int) {
 		l, ok := idle.Get().(*lanes[C])
 		if !ok {
 			l = new(lanes[C])
