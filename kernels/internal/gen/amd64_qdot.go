@@ -180,8 +180,12 @@ func (w *panelWriter) fetchAMD64(n int) {
 	if w.b.turns() {
 		panels = []string{"", "(R14*1)", "(R14*2)", "(R15*1)"}
 	}
-	for _, panel := range panels[:min(near, len(panels))] {
-		w.p("PREFETCHT0 %d(R11)%s", near+n, panel)
+	into := "PREFETCHT0"
+	if w.b.vec && near <= passing {
+		into = "PREFETCHNTA"
+	}
+	for _, panel := range panels {
+		w.p("%s %d(R11)%s", into, near+n, panel)
 	}
 	for _, panel := range panels[:min(far, len(panels))] {
 		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)

@@ -104,13 +104,17 @@ func (b *panelBody) turns() bool {
 	return b.vec && b.t != neon && b.f.scattered && (b.t != avx512 || !b.f.tail && b.f.place == nil)
 }
 
+// passing is how far ahead, at most, a row's weights are fetched in passing (PREFETCHNTA): they are not kept in the
+// second cache then, where what the next operation needs stays instead. It suits short distances only.
+const passing = 512
+
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
 // The numbers are measured. Words that are read in their order are fetched well by the processor, which a request for
-// what is far ahead only disturbs; of 8-bit weights and where words have places of their own, AVX-512 asks for nothing.
+// what is far ahead only disturbs, most of all of 8-bit weights and where words have places of their own.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
 	case b.vec && b.t == avx512 && (b.f.place != nil || b.f.bytes > b.f.block):
-		return 0, 0
+		return 128, 0
 	case !b.vec && b.f.scattered:
 		return 4096, 8192
 	case !b.vec:
