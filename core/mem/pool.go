@@ -328,7 +328,9 @@ func (p *Pool) Close() {
 }
 
 // abandon lets the block of a buffer of a closed pool come back when the collector finds the buffer unreachable.
-func (p *Pool) abandon(b *Buffer, blk *block) { runtime.AddCleanup(b, p.orphaned, orphan{blk, blk.uses}) }
+func (p *Pool) abandon(b *Buffer, blk *block) {
+	runtime.AddCleanup(b, p.orphaned, orphan{blk, blk.uses})
+}
 
 // orphan is a block that a buffer of a closed pool holds, if it still has been used as often.
 type orphan struct {
