@@ -401,8 +401,8 @@ func axisNames(v star.Value) (*axis.List, error) {
 	return nil, fmt.Errorf("got %s, want axis names such as \"batch seq\"", v.Type())
 }
 
-// axisTexts is lists by their texts. Calls write the same few again and again, and the table of all lists is behind a lock
-// and far more memory.
+// axisTexts is lists by their texts. Calls write the same few again and again, and the table of all lists is behind a
+// lock and far more memory.
 type axisTexts [16]struct {
 	text string
 	list *axis.List
