@@ -29,13 +29,33 @@ func (x *Tensor) Dots(axes string, weights ...*Tensor) []*Tensor {
 
 // Names sorts the axes of each product by role.
 func (a *Dots) Names(p *Plan) {
-	var cons []axis.Contraction
+	var plans []weightPlan
 	for _, w := range a.Weights {
 		con := p.contract(a.X, w, a.Axes)
 		p.Out(con.Out, p.product(a.X, w))
-		cons = append(cons, con)
+		plan := weightPlan{Contraction: con}
+		for k, name := range w.axes.Names() {
+			if in := a.X.axes.Index(name); in >= 0 {
+				plan.shared = append(plan.shared, [2]int{in, k})
+			}
+		}
+		for _, name := range con.Out.Names() {
+			from := a.X.axes.Index(name)
+			if from < 0 {
+				from = ^w.axes.Index(name)
+			}
+			plan.from = append(plan.from, from)
+		}
+		plans = append(plans, plan)
 	}
-	p.Keep(cons)
+	p.Keep(plans)
+}
+
+// weightPlan is what is known of a product with one of the weights by its axes.
+type weightPlan struct {
+	axis.Contraction
+	shared [][2]int // where an axis is in x and in the weight
+	from   []int    // where each axis of the result is in x, or the complement of where it is in the weight
 }
 
 // Quantized takes quantized weights.
@@ -44,24 +64,27 @@ func (*Dots) Quantized() (operands uint64, named bool) { return ^uint64(1), fals
 // Sizes compares x with each weight; two weights need not agree with one another.
 func (a *Dots) Sizes(s *Sizes) {
 	for i, w := range a.Weights {
-		for _, name := range w.axes.Names() {
-			if n := a.X.Size(name); n >= 0 && n != w.Size(name) {
-				s.c.sizeConflict(a.X, w, name)
+		plan, sizes := &s.c.plan.data.([]weightPlan)[i], s.c.outs[i].sizes
+		for _, at := range plan.shared {
+			if a.X.sizes[at[0]] != w.sizes[at[1]] {
+				s.c.sizeConflict(a.X, w, w.axes.At(at[1]))
 			}
 		}
-		for _, name := range s.c.outs[i].axes.Names() {
-			n := a.X.Size(name)
-			if n < 0 {
-				n = w.Size(name)
+		for k, from := range plan.from {
+			if from >= 0 {
+				sizes[k] = a.X.sizes[from]
+			} else {
+				sizes[k] = w.sizes[^from]
 			}
-			s.Set(i, name, n)
 		}
 	}
 }
 
 // Eval multiplies with each weight.
 func (a *Dots) Eval(c *Ctx) {
-	for i, con := range c.Data().([]axis.Contraction) {
+	plans := c.Data().([]weightPlan)
+	for i := range plans {
+		con := plans[i].Contraction
 		if told := c.c.env.Multiplied; told != nil {
 			told(Product{X: a.X, W: a.Weights[i], Axes: con.Sum})
 		}

@@ -163,12 +163,13 @@ type Info struct {
 
 	blank   Op // what New copies
 	inPlace bool
-	made    bool   // of others: a Composer or Composers
-	typed   bool   // it has a dtype argument
-	sizes   bool   // it is a Sizer
-	views   bool   // it is a Viewer
-	blocks  bool   // it is Quantizing
-	must    uint64 // the fields that have to be given, bit by bit; none of those from 64 on
+	made    bool       // of others: a Composer or Composers
+	typed   bool       // it has a dtype argument
+	must    uint64     // the fields that have to be given, bit by bit; none of those from 64 on
+	evals   Evaluator  // blank, for as; nil if it is none
+	sizes   Sizer      // the same
+	views   Viewer     // the same
+	blocks  Quantizing // the same
 	tensors []int
 	keyed   []int
 	plans   planCache
@@ -220,7 +221,10 @@ func Define[T any, P interface {
 	d := &Decl[T]{op: func(a *T) Op { return P(a) }}
 	d.Info = Info{Name: name, File: file, blank: P(new(T))}
 	d.inPlace, d.made = Is[InPlace](&d.Info), Is[Composer](&d.Info) || Is[Composers](&d.Info)
-	d.sizes, d.views, d.blocks = Is[Sizer](&d.Info), Is[Viewer](&d.Info), Is[Quantizing](&d.Info)
+	d.evals, _ = d.blank.(Evaluator)
+	d.sizes, _ = d.blank.(Sizer)
+	d.views, _ = d.blank.(Viewer)
+	d.blocks, _ = d.blank.(Quantizing)
 	d.readFields(reflect.TypeFor[T](), 0)
 	d.setDefaults(d.blank)
 	blank := (*T)(pointerOf(d.blank))
@@ -325,6 +329,13 @@ func (i *Info) Complete(given uint64) bool { return i.must&^given == 0 && len(i.
 func Is[P any](i *Info) bool {
 	_, ok := i.blank.(P)
 	return ok
+}
+
+// as is op with the power that blank, of the same operation, has: without a search for its methods, which goes through
+// memory that is in no cache between two products.
+func as[P any](blank P, op Op) P {
+	(*[2]unsafe.Pointer)(unsafe.Pointer(&blank))[1] = pointerOf(op)
+	return blank
 }
 
 // At is the address of the field's value in an operation's argument struct.

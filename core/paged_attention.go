@@ -48,7 +48,10 @@ var pagedAttention = Define[PagedAttention]("attend")
 // AttendPaged is the attention that a describes.
 func AttendPaged(a PagedAttention) *Tensor { return pagedAttention.Call(a) }
 
-var rowsOfHeads, rowsOfKeyHeads = axisList("row", "head", "head_dim"), axisList("row", "kv_head", "head_dim")
+var (
+	rowsOfHeads, rowsOfKeyHeads = axisList("row", "head", "head_dim"), axisList("row", "kv_head", "head_dim")
+	elementsOfHeads             = axisList("head_dim")
+)
 
 // Names insists on rows, heads and their elements.
 func (a *PagedAttention) Names(p *Plan) {
@@ -80,7 +83,7 @@ func (a *PagedAttention) Sizes(s *Sizes) {
 			s.c.sizeConflict(a.K, a.V, "kv_head")
 		}
 	}
-	s.Match(axisList("head_dim"))
+	s.Match(elementsOfHeads)
 	if a.Q.Size("head_dim") != a.K.Size("head_dim") {
 		s.c.sizeConflict(a.Q, a.K, "head_dim")
 	}

@@ -112,10 +112,10 @@ func (c *call) run() {
 		c.ctx.c = c
 		c.env.evals++
 		if c.env.Computing == nil {
-			c.op.(Evaluator).Eval(&c.ctx)
+			as(c.info.evals, c.op).Eval(&c.ctx)
 		} else {
 			c.env.Computing(c.info.Name, true)
-			c.op.(Evaluator).Eval(&c.ctx)
+			as(c.info.evals, c.op).Eval(&c.ctx)
 			c.env.Computing(c.info.Name, false)
 		}
 		c.env.checkStop()
@@ -311,8 +311,8 @@ func (c *call) gather() {
 // checkQuantized refuses quantized operands and dtypes that the operation does not take.
 func (c *call) checkQuantized() {
 	operands, named := uint64(0), false
-	if c.info.blocks {
-		operands, named = c.op.(Quantizing).Quantized()
+	if c.info.blocks != nil {
+		operands, named = as(c.info.blocks, c.op).Quantized()
 	}
 	for i, t := range c.in {
 		if t != nil && t.stored() && operands>>min(i, 63)&1 == 0 {
@@ -379,7 +379,7 @@ func (c *call) makeOutputs() (viewed bool) {
 	c.checkSizes()
 	for _, t := range c.outs {
 		c.checkCount(t)
-		if c.info.views && c.op.(Viewer).View(&View{c: c, out: t}) {
+		if c.info.views != nil && as(c.info.views, c.op).View(&View{c: c, out: t}) {
 			t.view = true
 			return true
 		}
@@ -394,9 +394,9 @@ func (c *call) makeOutputs() (viewed bool) {
 }
 
 func (c *call) checkSizes() {
-	if c.info.sizes {
+	if c.info.sizes != nil {
 		c.size.c = c
-		c.op.(Sizer).Sizes(&c.size)
+		as(c.info.sizes, c.op).Sizes(&c.size)
 		return
 	}
 	c.matchSizes(axis.Empty)

@@ -47,7 +47,8 @@ func (f *opFunc) CallInternal(t *star.Thread, args star.Tuple, kwargs []star.Tup
 		it = interpOf(t)
 	}
 	c := it.frame()
-	*c = call{info: f.info, op: it.env.Take(f.info), env: it.env, self: f.self != nil, args: args, kwargs: kwargs}
+	*c = call{info: f.info, op: it.env.Take(f.info), env: it.env, written: &it.written, self: f.self != nil, args: args,
+		kwargs: kwargs}
 	if f.self != nil {
 		*(**core.Tensor)(f.info.Fields[0].At(c.op)) = f.self
 		c.next, c.given = 1, 1
@@ -91,11 +92,12 @@ func (it *Interp) frame() *call {
 
 // call is an argument struct being filled.
 type call struct {
-	info  *core.Info
-	op    core.Op
-	env   *core.Env
-	next  int    // the field of the next positional argument
-	given uint64 // bit i: field i has been given
+	info    *core.Info
+	op      core.Op
+	env     *core.Env
+	written *axisTexts // nil: there are none
+	next    int        // the field of the next positional argument
+	given   uint64     // bit i: field i has been given
 
 	self    bool // the first field has been given by the method's receiver
 	args    star.Tuple
@@ -333,7 +335,7 @@ func (c *call) set(i int, v star.Value) error {
 		}
 		*(*core.Axis)(p) = core.Axis(s)
 	case core.KindAxes:
-		l, err := axisNames(v)
+		l, err := c.written.names(v)
 		if err != nil {
 			return c.fail(f.Name + ": " + err.Error())
 		}

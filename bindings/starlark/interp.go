@@ -90,6 +90,7 @@ type Interp struct {
 	thread  *star.Thread
 	names   star.StringDict // what every script sees, and the hidden checks under names no script can spell
 	globals star.StringDict // of the files, sources and blocks run so far
+	written axisTexts       // lists of axes as scripts write them
 	frames  []*call         // calls of operations, for reuse
 	sources sources
 	modules map[string]star.StringDict // exports of the modules loaded, by name

@@ -401,6 +401,34 @@ func axisNames(v star.Value) (*axis.List, error) {
 	return nil, fmt.Errorf("got %s, want axis names such as \"batch seq\"", v.Type())
 }
 
+// axisTexts is lists by their texts. Calls write the same few again and again, and the table of all lists is behind a
+// lock and far more memory.
+type axisTexts [16]struct {
+	text string
+	list *axis.List
+}
+
+// longestAxisText is how long texts may be that an axisTexts keeps alive.
+const longestAxisText = 64
+
+// names is axisNames.
+func (a *axisTexts) names(v star.Value) (*axis.List, error) {
+	s, ok := v.(star.String)
+	n := len(s)
+	if a == nil || !ok || n == 0 || n > longestAxisText {
+		return axisNames(v)
+	}
+	have := &a[(n+int(s[0])+3*int(s[n-1]))%len(a)]
+	if have.text == string(s) {
+		return have.list, nil
+	}
+	l, err := axis.Parse(string(s))
+	if err == nil {
+		have.text, have.list = string(s), l
+	}
+	return l, err
+}
+
 // axisNamesOf is a tuple or list of names. It is a function of its own because its loop moves what it returns to
 // the heap.
 func axisNamesOf(v star.Sequence) (*axis.List, error) {
