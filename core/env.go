@@ -28,8 +28,8 @@ type Env struct {
 	// operations. It may be nil.
 	Multiplied func(p Product)
 
-	// Computing is told of every operation when it begins to compute, and when it has. It must not run operations. It
-	// may be nil.
+	// Computing is told of every operation when it begins to compute, and when it has, unless it fails. It must not run
+	// operations. It may be nil.
 	Computing func(op string, begins bool)
 
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.

@@ -102,3 +102,27 @@ func TestDotsTogether(t *testing.T) {
 		}
 	}
 }
+
+// What leaves a private scope counts as made where the scope around it ends, as nobody is asked for places inside.
+func TestSurvivorsOfAPrivateScopeHaveAPlace(t *testing.T) {
+	e := NewEnv(0, 1)
+	defer e.Close()
+	place := Site{"model.star", 1, 1}
+	e.Where = func() Site { return place }
+	outer := e.Open()
+	x := e.Arange(100, "a", dtype.F32)
+	var y *Tensor
+	e.Record(false, func() {
+		s := e.OpenPrivate()
+		y = x.Add(x)
+		s.Close(y)
+	})
+	place = Site{"script.star", 7, 5}
+	outer.Close(x, y)
+	if want := (Site{"model.star", 1, 1}); x.made != want {
+		t.Errorf("a tensor was made at %s, want %s", x.made, want)
+	}
+	if y.made != place {
+		t.Errorf("a survivor was made at %s, want %s", y.made, place)
+	}
+}

@@ -97,7 +97,8 @@ func (s *Scope) sweep() {
 }
 
 // Close ends the scope, and every scope inside it that is still open. Of the tensors they own only
-// the survivors live on; they go to the scope around. A closed scope stays as it is.
+// the survivors live on; they go to the scope around. A closed scope stays as it is. A survivor of which no place is
+// known, because a private scope made it, counts as made where the scope ends that is not private.
 func (s *Scope) Close(survivors ...*Tensor) {
 	outer, open := s.unwind(func(inner *Scope) { inner.Close(survivors...) })
 	if !open {
@@ -108,11 +109,15 @@ func (s *Scope) Close(survivors ...*Tensor) {
 		s.ended = &ending{how: "the end of its scope", at: s.env.where()}
 	}
 	for _, t := range survivors {
-		switch {
-		case t.scope() != s:
-		case outer != nil:
+		if t.scope() != s {
+			continue
+		}
+		if t.made == (Site{}) {
+			t.made = s.ended.at
+		}
+		if outer != nil {
 			outer.add(t)
-		default:
+		} else {
 			t.owner = nil
 		}
 	}

@@ -80,7 +80,7 @@ type reachable struct {
 	walkLists
 	unknown string
 
-	it      *Interp // whose steps the walk counts as, and whose lists it takes; nil: nobody's
+	it      *Interp // whose steps the walk counts as, and whose lists it takes
 	grace   int     // values it may still visit when the run has to stop
 	visited int
 	paid    int
@@ -155,7 +155,7 @@ func (r *reachable) visit(v star.Value) {
 
 // push notes a value to look at, unless it leads nowhere.
 func (r *reachable) push(v star.Value) {
-	if r.visited++; r.visited-r.paid >= pieceLen && r.it != nil {
+	if r.visited++; r.visited-r.paid >= pieceLen {
 		r.pay()
 	}
 	if r.stopped == nil && !leadsNowhere(v) {
@@ -180,7 +180,7 @@ func (r *reachable) frames(t *star.Thread) {
 // finished is a module whose file or source was run to its end, so that its variables stay as they are.
 type finished struct {
 	module  *star.Module
-	globals []star.Value // but for those that lead to no tensor
+	globals []star.Value // but for those that lead nowhere
 }
 
 // globalsOf is what global variables of a module lead to, and remembered until another module is asked for.

@@ -344,6 +344,9 @@ func (x Tensor) Binary(op syntax.Token, y star.Value, side star.Side) (v star.Va
 		return nil, x.noOperand(info.Name, y)
 	}
 	env := x.Env()
+	if e := other.Env(); e != nil && e != env {
+		env = nil // they will not go together, and one of the two may be at work
+	}
 	a := env.Take(info)
 	first, second := x.Tensor, other
 	if side == star.Right {

@@ -19,9 +19,9 @@ func NewForm(k int) *Form {
 	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k)}
 }
 
-// Vec computes y[step·s+16·u+j] = (row j of panel u of strip s)·x, but for what lies behind y, for count strips of
-// units panels each. In a strip panel follows panel; the first strip begins at panels[0] and the next next bytes
-// further on. x is an activation row of k elements, k a multiple of Block.
+// Vec computes y[step·s+16·u+j] = (row j of panel u of strip s)·x for count strips of units panels each; y may end
+// among the rows of the last panel. In a strip panel follows panel; the first strip begins at panels[0] and the next
+// next bytes further on. x is an activation row of k elements, k a multiple of Block.
 //
 // The product is bound by memory: strips that are far apart are read faster than neighbours, four at a time, and while
 // something else is done between two panels, memory rests.

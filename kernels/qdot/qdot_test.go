@@ -326,14 +326,14 @@ func BenchmarkVec(b *testing.B) {
 		}
 		x := make([]uint32, ActivationWords(k))
 		Quantize(x, randomX(r, k))
-		c := make([]float32, 4*Rows)
+		c := make([]float32, n)
 		wide := make([]float32, 1024)
 		deep := make([]float32, count*size/4/len(wide))
 		var vec, read []time.Duration
 		for i := 0; b.Loop(); i += 2 {
 			m := packed[i%matrices*count*size:][:count*size]
 			start := time.Now()
-			f.Vec(c, len(c)/4, m, count/4*size, 4, count/4, x, k)
+			f.Vec(c, n/4, m, count/4*size, 4, count/4, x, k)
 			vec = append(vec, time.Since(start))
 			tiers := cpu.Tiers()
 			restore, _ := cpu.Force(tiers[len(tiers)-1])

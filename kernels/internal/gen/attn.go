@@ -86,8 +86,3 @@ func (s *source) scalePeaks() {
 	s.p("BNE row")
 	s.p("RET")
 }
-
-// extend writes SXTL, or, by the bits, SXTL2: the lower or the upper half of the lanes, twice as wide.
-func (s *source) extend(bits uint32, d, a int) {
-	s.p("WORD $0x%08x // SXTL V%d, V%d", bits|uint32(a<<5|d), d, a)
-}

@@ -91,3 +91,8 @@ func (s *source) widenQ8() {
 	s.p("BNE loop")
 	s.p("RET")
 }
+
+// extend writes SXTL, or, by the bits, SXTL2: the lower or the upper half of the lanes, twice as wide.
+func (s *source) extend(bits uint32, d, a int) {
+	s.p("WORD $0x%08x // SXTL V%d, V%d", bits|uint32(a<<5|d), d, a)
+}
