@@ -29,7 +29,10 @@ type Editor interface {
 }
 
 // A Paster is an Editor that knows whether the line it returned was pasted, with more to come.
-type Paster interface{ Pasting() bool }
+type Paster interface {
+	Pasting() bool
+	EndPaste() // the terminal may not say it any more: a Ctrl-C throws away what was not read
+}
 
 // A Terminal edits lines on a terminal.
 type Terminal struct {
@@ -95,6 +98,9 @@ func (t *Terminal) Remember(line string) { _ = t.rl.SaveHistory(line) }
 
 // Pasting implements Paster.
 func (t *Terminal) Pasting() bool { return t.keys.pasting.Load() }
+
+// EndPaste implements Paster.
+func (t *Terminal) EndPaste() { t.keys.pasting.Store(false) }
 
 // bracket lets the terminal mark what is pasted, or no longer. Old consoles of Windows would show the request.
 func (t *Terminal) bracket(on bool) {

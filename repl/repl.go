@@ -91,6 +91,9 @@ func (r *REPL) run(ctx context.Context, block string) {
 	r.blocks++
 	ctx, stop := r.untilInterrupt(ctx)
 	v, err := r.Interp.Eval(ctx, fmt.Sprintf("<input %d>", r.blocks), question(block))
+	if p, ok := r.Editor.(Paster); ok && ctx.Err() != nil {
+		p.EndPaste()
+	}
 	stop()
 	if err != nil {
 		PrintError(r.Err, err, r.Color)

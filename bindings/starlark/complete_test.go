@@ -3,6 +3,8 @@ package starlark
 import (
 	"strings"
 	"testing"
+
+	star "go.starlark.net/starlark"
 )
 
 func TestComplete(t *testing.T) {
@@ -43,6 +45,29 @@ s = struct(inner=struct(alpha=1, beta=2), _own=3)
 	for _, name := range it.Complete("") {
 		if strings.HasPrefix(name, "_") {
 			t.Errorf("Complete lists %s, which nobody asked for", name)
+		}
+	}
+}
+
+// panicking is a value of a host that has a bug.
+type panicking struct{ star.Value }
+
+func (panicking) AttrNames() []string             { panic("a bug in the host") }
+func (panicking) Attr(string) (star.Value, error) { panic("a bug in the host") }
+
+// TestCompleteHostile completes what no script could write, which terminals would take for commands, and values whose
+// attributes panic.
+func TestCompleteHostile(t *testing.T) {
+	it := New(Config{})
+	t.Cleanup(it.Close)
+	src := `s = struct(**{"é": 1, "a b": 2, "a\x1b[31m": 3, "a\n": 4, "": 5, "1a": 6, "日本": 7, "ok": 8})`
+	if err := it.RunSource(t.Context(), "<test>", []byte(src)); err != nil {
+		t.Fatal(err)
+	}
+	it.Globals()["bad"] = panicking{star.None}
+	for word, want := range map[string]string{"s.": "ok é 日本", "bad.": "", "bad.x.": ""} {
+		if got := strings.Join(it.Complete(word), " "); got != want {
+			t.Errorf("Complete(%q) is %q, want %q", word, got, want)
 		}
 	}
 }

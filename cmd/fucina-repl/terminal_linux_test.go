@@ -136,6 +136,10 @@ func TestTerminal(t *testing.T) {
 		{"\x1b[200~def g():\n\ty = 40\n\n\treturn y + 1000\n\ng()\n\x1b[201~", "1040\r\n", ">>> "},
 		{"\x1b[200~for i in range(3):\n    print(i * 111)\n\n\x1b[20", "... ", ""},
 		{"1~\r", "0\r\n111\r\n222\r\n", ">>> "}, // typed, it does
+		// A paste whose end a Ctrl-C threw away is over.
+		{"\x1b[200~while True: print('more', end = '')\nx = 7\n", "moremore", ""},
+		{ctrlC, "interrupted", ">>> "},
+		{"for i in range(2): print(i * 333)\r\r", "333\r\n", ">>> "},
 		// The tab key completes names, and lists them where there are several.
 		{"y = ones(aa=2).sum(); print('made')\r", "made\r\n", ">>> "},
 		{"y.ite\t()\r", "2.0\r\n", ">>> "},
@@ -161,6 +165,7 @@ func TestTerminal(t *testing.T) {
 		"x = 7; print('set')", "while True: print('busy', end = '')", "x * 111",
 		"n = input('name? ')", "n + n", "write('left')", "write('your'); n = input('name? ')", "n",
 		"def g():\n    y = 40\n\n    return y + 1000", "g()", "for i in range(3):\n    print(i * 111)",
+		"while True: print('more', end = '')", "x = 7", "for i in range(2): print(i * 333)",
 		"y = ones(aa=2).sum(); print('made')", "y.item()",
 	}
 	if diff := cmp.Diff(want, h.Blocks()); diff != "" {

@@ -195,6 +195,9 @@ func (f *Format) Encode(dst []byte, src, importance []float32) error {
 	return nil
 }
 
+// tooMuch is far more than a scale of f16 can stand for in any format, 65504·127·32 at most.
+const tooMuch = 1e12
+
 // encodeRow encodes the row that begins at weight at.
 func (f *Format) encodeRow(dst []byte, row, importance []float32, at int) error {
 	power := float32(0)
@@ -209,9 +212,10 @@ func (f *Format) encodeRow(dst []byte, row, importance []float32, at int) error 
 			w = importance[i : i+f.Block : i+f.Block]
 		}
 		f.encode(b, x, w, power)
-		if !f.Sound(b) {
+		// Sums of an encoder overflow long before float32 does, and the scale that it then finds is sound, and wrong.
+		if top := abs(peak(x)); !f.Sound(b) || f.sound == nil && top > tooMuch {
 			return fmt.Errorf("quant: %s: weights %d to %d reach %v, and the scale of their block is more than "+
-				"the format holds", f.Name, at+i, at+i+f.Block-1, abs(peak(x)))
+				"the format holds", f.Name, at+i, at+i+f.Block-1, top)
 		}
 	}
 	return nil
