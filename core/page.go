@@ -10,6 +10,7 @@ import (
 	"github.com/fucina-go/fucina/kernels/attn"
 	"github.com/fucina-go/fucina/kernels/gemm"
 	"github.com/fucina-go/fucina/kernels/half"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // PageLen is how many positions of a sequence a Page holds: as many as attention weighs at once.
@@ -116,6 +117,11 @@ func (p Page) Bytes() int {
 	return n
 }
 
+// fetchLines asks for all memory of x at once: it comes faster than line by line as it is needed.
+func fetchLines[T any](x []T) {
+	qdot.Fetch(uintptr(unsafe.Pointer(unsafe.SliceData(x))), ceilDiv(len(x)*int(unsafe.Sizeof(x[0])), qdot.Line))
+}
+
 // put stores the key and, if the page has a V, the value of a head at a place of the page. The error is that of a
 // number that the dtype cannot hold.
 func (p *Page) put(head, at int, key, value []float32) error {
@@ -125,9 +131,11 @@ func (p *Page) put(head, at int, key, value []float32) error {
 		}
 		return putRow(p.V, head, at, value)
 	}
-	first := at/gemm.Width*gemm.Width*len(key) + at%gemm.Width // of the key's elements
+	panel := at / gemm.Width * gemm.Width * len(key)
+	first := panel + at%gemm.Width // of the key's elements, each of which lies in a line of its own
 	if p.K.dtype == dtype.F32 {
 		k, v := ofHead[float32](p.K, head), ofHead[float32](p.V, head)
+		fetchLines(k[panel:][:gemm.Width*len(key)])
 		for i, x := range key {
 			k[first+i*gemm.Width] = x
 		}
@@ -137,6 +145,7 @@ func (p *Page) put(head, at int, key, value []float32) error {
 		return nil
 	}
 	k, v := ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
+	fetchLines(k[panel:][:gemm.Width*len(key)])
 	for j := 0; j < len(key); j += gemm.Width {
 		var few [gemm.Width]uint16
 		part := key[j:min(j+gemm.Width, len(key))]
