@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -54,6 +55,8 @@ func BenchmarkCollection(b *testing.B) {
 	}
 }
 
+// benchCollection measures runtime.GC beside products, and for how long the world stood still in it. When the products
+// take all processors, the rest of GC is polite: it lets other goroutines run, 10 ms each, before it goes on.
 func benchCollection(b *testing.B, workers int) {
 	e := NewEnv(0, workers)
 	in, _ := axis.Parse("row in")
@@ -71,7 +74,8 @@ func benchCollection(b *testing.B, workers int) {
 			}
 		}
 	}()
-	var times, undisturbed []time.Duration
+	var times, undisturbed, pauses []time.Duration
+	var stats debug.GCStats
 	for b.Loop() {
 		delay, begin := processorDelay(), time.Now()
 		runtime.GC()
@@ -79,13 +83,17 @@ func benchCollection(b *testing.B, workers int) {
 		if times = append(times, took); processorDelay()-delay < 100*time.Microsecond {
 			undisturbed = append(undisturbed, took)
 		}
+		debug.ReadGCStats(&stats)
+		pauses = append(pauses, stats.Pause[0])
 	}
 	close(stop)
 	<-done
 	slices.Sort(times)
+	slices.Sort(pauses)
 	report := func(d time.Duration, unit string) { b.ReportMetric(float64(d.Microseconds()), unit) }
 	report(times[len(times)/2], "µs/median")
 	report(times[len(times)*99/100], "µs/p99")
+	report(pauses[len(pauses)*99/100], "µs/p99-pause")
 	report(times[len(times)-1], "µs/longest")
 	b.ReportMetric(100*float64(len(undisturbed))/float64(len(times)), "%undisturbed")
 	if len(undisturbed) > 0 {
