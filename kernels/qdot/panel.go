@@ -5,7 +5,7 @@ package qdot
 //
 //	q8_0:  scale of row 0 … scale of row 15 | weights 0 to 3 of row 0 … of row 15 | weights 4 to 7 of row 0 …
 //
-// The words of q6_k have an order of their own. A panel has the size of its rows, and the rows come back byte for byte.
+// So a panel has the size of its rows, and the rows come back byte for byte.
 
 // PanelSize returns the bytes of a panel of rows of k weights, a multiple of Block.
 func (f *Format) PanelSize(k int) int { return k / f.Block * f.Bytes * Rows }
@@ -34,10 +34,6 @@ func (f *Format) Pack(panel, rows []byte, n, k, stride int) {
 	_ = rows[(n-1)*stride+blocks*f.Bytes-1]
 	words, at := f.words(), f.wordsAt()
 	if n == Rows && assembly() {
-		if f.places != nil {
-			f.packPlaces(panel, rows, blocks, stride)
-			return
-		}
 		most := max(1, 1<<16/(f.Bytes*Rows)) // blocks that one call of the assembly takes, which cannot be preempted
 		for b := 0; b < blocks; b += most {
 			packPanel(&panel[b*f.Bytes*Rows], &rows[b*f.Bytes], stride, min(most, blocks-b), f.odd, f.oddAt, at-f.oddAt,
@@ -51,30 +47,8 @@ func (f *Format) Pack(panel, rows []byte, n, k, stride int) {
 			src := rows[r*stride+b*f.Bytes:][:f.Bytes]
 			copy(dst[r*f.odd:(r+1)*f.odd], src[f.oddAt:])
 			for w := range words {
-				*(*[4]byte)(dst[f.odd*Rows+(f.place(w)*Rows+r)*4:]) = *(*[4]byte)(src[at+4*w:])
+				*(*[4]byte)(dst[f.odd*Rows+(w*Rows+r)*4:]) = *(*[4]byte)(src[at+4*w:])
 			}
-		}
-	}
-}
-
-// place is where word w of a block lies in a panel.
-func (f *Format) place(w int) int {
-	if f.places == nil {
-		return w
-	}
-	return int(f.places[w])
-}
-
-// packPlaces is Pack of 16 rows in assembly, block by block, with the words in an order of their own.
-func (f *Format) packPlaces(panel, rows []byte, blocks, stride int) {
-	var block [mostBytes * Rows]byte
-	words, at, odd := f.words(), f.wordsAt(), f.odd*Rows
-	for b := range blocks {
-		packPanel(&block[0], &rows[b*f.Bytes], stride, 1, f.odd, f.oddAt, at-f.oddAt, words, 0)
-		dst := panel[b*f.Bytes*Rows:][:f.Bytes*Rows]
-		copy(dst[:odd], block[:])
-		for w := range words {
-			*(*[4 * Rows]byte)(dst[odd+4*Rows*f.place(w):]) = *(*[4 * Rows]byte)(block[odd+4*Rows*w:])
 		}
 	}
 }
@@ -91,6 +65,6 @@ func (f *Format) Row(dst, panel []byte, r, k int) {
 func (f *Format) rowBlock(dst, src []byte, r, words, at int) {
 	copy(dst[f.oddAt:f.oddAt+f.odd], src[r*f.odd:])
 	for w := range words {
-		*(*[4]byte)(dst[at+4*w:]) = *(*[4]byte)(src[f.odd*Rows+(f.place(w)*Rows+r)*4:])
+		*(*[4]byte)(dst[at+4*w:]) = *(*[4]byte)(src[f.odd*Rows+(w*Rows+r)*4:])
 	}
 }

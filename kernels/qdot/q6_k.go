@@ -4,7 +4,7 @@ package qdot
 // 128i+64+j; twice 32 bytes, byte j of the i-th holding the high 2 bits of the weights 128i+j, 128i+32+j, 128i+64+j and
 // 128i+96+j; 16 signed scales, of 16 weights each; their f16 factor. 32 is added to each weight.
 var q6_k = Format{
-	Name: "q6_k", Block: 256, Bytes: 210, odd: 2, oddAt: 208, each: 16, places: q6Places(),
+	Name: "q6_k", Block: 256, Bytes: 210, odd: 2, oddAt: 208, each: 16,
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d := f16(b[208:])
 		for i := range 16 {
@@ -15,22 +15,4 @@ var q6_k = Format{
 			put(q[8*i:], less(w|pairs(b[128:], i)<<4, 32))
 		}
 	},
-}
-
-// q6Places is the order in which words are used: of each 128 weights a word of high bits and the two of low ones that
-// it belongs to, in turn, then the scales. The processor fetches ahead by itself what is read in its order.
-func q6Places() []uint8 {
-	places := make([]uint8, 52)
-	for i := range 2 {
-		for w := range 8 {
-			places[32+8*i+w] = uint8(26*i + 3*w)
-			for run := range 2 {
-				places[16*i+8*run+w] = uint8(26*i + 3*w + 1 + run)
-			}
-		}
-		for j := range 2 {
-			places[48+2*i+j] = uint8(26*i + 24 + j)
-		}
-	}
-	return places
 }

@@ -764,8 +764,8 @@ part0:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 32(R9), F1
-	FMOVQ 96(R9), F2
+	FMOVQ 2080(R9), F1
+	FMOVQ 32(R9), F2
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
@@ -775,7 +775,7 @@ part0:
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
 	FMOVQ 0(R3), F3
 	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
-	FMOVQ 160(R9), F4
+	FMOVQ 544(R9), F4
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
@@ -785,35 +785,35 @@ part0:
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
 	FMOVQ 60(R3), F1
 	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
-	FMOVQ 224(R9), F5
-	FMOVQ 288(R9), F6
+	FMOVQ 2144(R9), F5
+	FMOVQ 96(R9), F6
 	WORD $0x4f2454a7 // SHL V7, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
 	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
-	FMOVQ 352(R9), F8
+	FMOVQ 608(R9), F8
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
 	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
 	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
-	FMOVQ 416(R9), F6
-	FMOVQ 480(R9), F8
+	FMOVQ 2208(R9), F6
+	FMOVQ 160(R9), F8
 	WORD $0x4f2454c5 // SHL V5, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
 	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
 	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
 	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 544(R9), F7
+	FMOVQ 672(R9), F7
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	WORD $0x4f81e904 // SDOT V4, V8, V1[2]
-	FMOVQ 608(R9), F8
-	FMOVQ 672(R9), F7
+	FMOVQ 2272(R9), F8
+	FMOVQ 224(R9), F7
 	WORD $0x4f245506 // SHL V6, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
@@ -825,8 +825,8 @@ part0:
 	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4fa1e8a4 // SDOT V4, V5, V1[3]
-	FMOVQ 800(R9), F1
-	FMOVQ 864(R9), F5
+	FMOVQ 2336(R9), F1
+	FMOVQ 288(R9), F5
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
@@ -836,7 +836,7 @@ part0:
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
 	FMOVQ 16(R3), F3
 	WORD $0x4f83e105 // SDOT V5, V8, V3[0]
-	FMOVQ 928(R9), F8
+	FMOVQ 800(R9), F8
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
@@ -846,47 +846,47 @@ part0:
 	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
 	FMOVQ 76(R3), F1
 	WORD $0x4f81e0e8 // SDOT V8, V7, V1[0]
-	FMOVQ 992(R9), F7
-	FMOVQ 1056(R9), F6
+	FMOVQ 2400(R9), F7
+	FMOVQ 352(R9), F6
 	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
 	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
-	FMOVQ 1120(R9), F10
+	FMOVQ 864(R9), F10
 	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1cc6 // ORR V6, V6, V10 of 4-byte lanes
 	WORD $0x4fa1e0c8 // SDOT V8, V6, V1[1]
-	FMOVQ 1184(R9), F6
-	FMOVQ 1248(R9), F10
+	FMOVQ 2464(R9), F6
+	FMOVQ 416(R9), F10
 	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
 	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
-	FMOVQ 1312(R9), F9
+	FMOVQ 928(R9), F9
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cca // AND V10, V6, V29 of 4-byte lanes
 	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
 	WORD $0x4f81e948 // SDOT V8, V10, V1[2]
-	FMOVQ 1376(R9), F10
-	FMOVQ 1440(R9), F9
+	FMOVQ 2528(R9), F10
+	FMOVQ 480(R9), F9
 	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
 	WORD $0x4fa3e8e5 // SDOT V5, V7, V3[3]
-	FMOVQ 1504(R9), F3
+	FMOVQ 992(R9), F3
 	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
 	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
 	WORD $0x4fa1e8e8 // SDOT V8, V7, V1[3]
-	FMOVQ 1568(R9), F1
+	FMOVQ 3104(R9), F1
 	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
@@ -898,7 +898,7 @@ part0:
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
 	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 1568(R9), F7
+	FMOVQ 3104(R9), F7
 	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
 	WORD $0x4f2804e7 // SSHR V7, V7, $24 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
@@ -909,7 +909,7 @@ part0:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 1568(R9), F2
+	FMOVQ 3104(R9), F2
 	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -920,7 +920,7 @@ part0:
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1568(R9), F5
+	FMOVQ 3104(R9), F5
 	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
@@ -957,8 +957,8 @@ part1:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F5
 	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	FMOVQ 96(R9), F0
+	FMOVQ 2080(R9), F8
+	FMOVQ 32(R9), F0
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
@@ -968,7 +968,7 @@ part1:
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
 	FMOVQ 120(R3), F2
 	WORD $0x4f82e080 // SDOT V0, V4, V2[0]
-	FMOVQ 160(R9), F4
+	FMOVQ 544(R9), F4
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
@@ -979,36 +979,36 @@ part1:
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
 	FMOVQ 180(R3), F8
 	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
-	FMOVQ 224(R9), F7
-	FMOVQ 288(R9), F1
+	FMOVQ 2144(R9), F7
+	FMOVQ 96(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4fa2e060 // SDOT V0, V3, V2[1]
-	FMOVQ 352(R9), F3
+	FMOVQ 608(R9), F3
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1ce1 // AND V1, V7, V29 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4fa8e024 // SDOT V4, V1, V8[1]
-	FMOVQ 416(R9), F1
-	FMOVQ 480(R9), F3
+	FMOVQ 2208(R9), F1
+	FMOVQ 160(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
 	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
 	WORD $0x4f82e8e0 // SDOT V0, V7, V2[2]
-	FMOVQ 544(R9), F7
+	FMOVQ 672(R9), F7
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
 	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
 	WORD $0x4f88e864 // SDOT V4, V3, V8[2]
-	FMOVQ 608(R9), F3
-	FMOVQ 672(R9), F7
+	FMOVQ 2272(R9), F3
+	FMOVQ 224(R9), F7
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
@@ -1022,8 +1022,8 @@ part1:
 	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4fa8e824 // SDOT V4, V1, V8[3]
-	FMOVQ 800(R9), F8
-	FMOVQ 864(R9), F1
+	FMOVQ 2336(R9), F8
+	FMOVQ 288(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
@@ -1033,7 +1033,7 @@ part1:
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
 	FMOVQ 136(R3), F3
 	WORD $0x4f83e041 // SDOT V1, V2, V3[0]
-	FMOVQ 928(R9), F2
+	FMOVQ 800(R9), F2
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
@@ -1044,50 +1044,50 @@ part1:
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
 	FMOVQ 196(R3), F8
 	WORD $0x4f88e0e2 // SDOT V2, V7, V8[0]
-	FMOVQ 992(R9), F7
-	FMOVQ 1056(R9), F10
+	FMOVQ 2400(R9), F7
+	FMOVQ 352(R9), F10
 	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
 	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
 	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
-	FMOVQ 1120(R9), F9
+	FMOVQ 864(R9), F9
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1cea // AND V10, V7, V29 of 4-byte lanes
 	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
 	WORD $0x4fa8e142 // SDOT V2, V10, V8[1]
-	FMOVQ 1184(R9), F10
-	FMOVQ 1248(R9), F9
+	FMOVQ 2464(R9), F10
+	FMOVQ 416(R9), F9
 	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
 	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
-	FMOVQ 1312(R9), F7
+	FMOVQ 928(R9), F7
 	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
 	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
 	WORD $0x4f88e922 // SDOT V2, V9, V8[2]
-	FMOVQ 1376(R9), F9
-	FMOVQ 1440(R9), F7
+	FMOVQ 2528(R9), F9
+	FMOVQ 480(R9), F7
 	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
 	WORD $0x4fa3e941 // SDOT V1, V10, V3[3]
-	FMOVQ 1504(R9), F3
+	FMOVQ 992(R9), F3
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
 	WORD $0x4fa8e942 // SDOT V2, V10, V8[3]
-	FMOVQ 1632(R9), F8
+	FMOVQ 3168(R9), F8
 	WORD $0x4f385508 // SHL V8, V8, $24 of 4-byte lanes
 	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
@@ -1098,7 +1098,7 @@ part1:
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 1632(R9), F10
+	FMOVQ 3168(R9), F10
 	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
@@ -1109,7 +1109,7 @@ part1:
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
 	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	FMOVQ 1632(R9), F0
+	FMOVQ 3168(R9), F0
 	WORD $0x4f285400 // SHL V0, V0, $8 of 4-byte lanes
 	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
@@ -1120,7 +1120,7 @@ part1:
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 1632(R9), F1
+	FMOVQ 3168(R9), F1
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
@@ -1157,8 +1157,8 @@ part2:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F1
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 1696(R9), F2
-	FMOVQ 1760(R9), F5
+	FMOVQ 2592(R9), F2
+	FMOVQ 1056(R9), F5
 	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c80 // AND V0, V4, V29 of 4-byte lanes
@@ -1168,7 +1168,7 @@ part2:
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
 	FMOVQ 240(R3), F4
 	WORD $0x4f84e005 // SDOT V5, V0, V4[0]
-	FMOVQ 1824(R9), F0
+	FMOVQ 1568(R9), F0
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
@@ -1178,48 +1178,48 @@ part2:
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
 	FMOVQ 300(R3), F2
 	WORD $0x4f82e140 // SDOT V0, V10, V2[0]
-	FMOVQ 1888(R9), F10
-	FMOVQ 1952(R9), F8
+	FMOVQ 2656(R9), F10
+	FMOVQ 1120(R9), F8
 	WORD $0x4f245543 // SHL V3, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1c69 // AND V9, V3, V29 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
 	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
-	FMOVQ 2016(R9), F9
+	FMOVQ 1632(R9), F9
 	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1d48 // AND V8, V10, V29 of 4-byte lanes
 	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
 	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
-	FMOVQ 2080(R9), F8
-	FMOVQ 2144(R9), F9
+	FMOVQ 2720(R9), F8
+	FMOVQ 1184(R9), F9
 	WORD $0x4f24550a // SHL V10, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1d43 // AND V3, V10, V29 of 4-byte lanes
 	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
 	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
-	FMOVQ 2208(R9), F3
+	FMOVQ 1696(R9), F3
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
 	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
 	WORD $0x4f82e920 // SDOT V0, V9, V2[2]
-	FMOVQ 2272(R9), F9
-	FMOVQ 2336(R9), F3
+	FMOVQ 2784(R9), F9
+	FMOVQ 1248(R9), F3
 	WORD $0x4f245528 // SHL V8, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
 	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
 	WORD $0x4fa4e945 // SDOT V5, V10, V4[3]
-	FMOVQ 2400(R9), F4
+	FMOVQ 1760(R9), F4
 	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
 	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
 	WORD $0x4fa2e940 // SDOT V0, V10, V2[3]
-	FMOVQ 2464(R9), F2
-	FMOVQ 2528(R9), F10
+	FMOVQ 2848(R9), F2
+	FMOVQ 1312(R9), F10
 	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1c89 // AND V9, V4, V29 of 4-byte lanes
@@ -1229,7 +1229,7 @@ part2:
 	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
 	FMOVQ 256(R3), F4
 	WORD $0x4f84e12a // SDOT V10, V9, V4[0]
-	FMOVQ 2592(R9), F9
+	FMOVQ 1824(R9), F9
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
@@ -1239,41 +1239,41 @@ part2:
 	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
 	FMOVQ 316(R3), F2
 	WORD $0x4f82e069 // SDOT V9, V3, V2[0]
-	FMOVQ 2656(R9), F3
-	FMOVQ 2720(R9), F8
+	FMOVQ 2912(R9), F3
+	FMOVQ 1376(R9), F8
 	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
 	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
 	WORD $0x4fa4e0ca // SDOT V10, V6, V4[1]
-	FMOVQ 2784(R9), F6
+	FMOVQ 1888(R9), F6
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
 	WORD $0x4fa2e109 // SDOT V9, V8, V2[1]
-	FMOVQ 2848(R9), F8
-	FMOVQ 2912(R9), F6
+	FMOVQ 2976(R9), F8
+	FMOVQ 1440(R9), F6
 	WORD $0x4f245503 // SHL V3, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
 	WORD $0x4f84e8ea // SDOT V10, V7, V4[2]
-	FMOVQ 2976(R9), F7
+	FMOVQ 1952(R9), F7
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
 	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
 	WORD $0x4f82e8c9 // SDOT V9, V6, V2[2]
 	FMOVQ 3040(R9), F6
-	FMOVQ 3104(R9), F7
+	FMOVQ 1504(R9), F7
 	WORD $0x4f2454c8 // SHL V8, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3d1d03 // AND V3, V8, V29 of 4-byte lanes
 	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
 	WORD $0x4fa4e86a // SDOT V10, V3, V4[3]
-	FMOVQ 3168(R9), F4
+	FMOVQ 2016(R9), F4
 	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
@@ -1349,8 +1349,8 @@ part3:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F10
 	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
-	FMOVQ 1696(R9), F9
-	FMOVQ 1760(R9), F1
+	FMOVQ 2592(R9), F9
+	FMOVQ 1056(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
@@ -1360,7 +1360,7 @@ part3:
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
 	FMOVQ 360(R3), F5
 	WORD $0x4f85e001 // SDOT V1, V0, V5[0]
-	FMOVQ 1824(R9), F0
+	FMOVQ 1568(R9), F0
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
@@ -1371,51 +1371,51 @@ part3:
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
 	FMOVQ 420(R3), F9
 	WORD $0x4f89e060 // SDOT V0, V3, V9[0]
-	FMOVQ 1888(R9), F3
-	FMOVQ 1952(R9), F2
+	FMOVQ 2656(R9), F3
+	FMOVQ 1120(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4fa5e081 // SDOT V1, V4, V5[1]
-	FMOVQ 2016(R9), F4
+	FMOVQ 1632(R9), F4
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4fa9e040 // SDOT V0, V2, V9[1]
-	FMOVQ 2080(R9), F2
-	FMOVQ 2144(R9), F4
+	FMOVQ 2720(R9), F2
+	FMOVQ 1184(R9), F4
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
 	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 2208(R9), F3
+	FMOVQ 1696(R9), F3
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4f89e880 // SDOT V0, V4, V9[2]
-	FMOVQ 2272(R9), F4
-	FMOVQ 2336(R9), F3
+	FMOVQ 2784(R9), F4
+	FMOVQ 1248(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4fa5e841 // SDOT V1, V2, V5[3]
-	FMOVQ 2400(R9), F5
+	FMOVQ 1760(R9), F5
 	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4fa9e840 // SDOT V0, V2, V9[3]
-	FMOVQ 2464(R9), F9
-	FMOVQ 2528(R9), F2
+	FMOVQ 2848(R9), F9
+	FMOVQ 1312(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
@@ -1425,7 +1425,7 @@ part3:
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
 	FMOVQ 376(R3), F4
 	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
-	FMOVQ 2592(R9), F5
+	FMOVQ 1824(R9), F5
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
@@ -1436,29 +1436,29 @@ part3:
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
 	FMOVQ 436(R3), F9
 	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
-	FMOVQ 2656(R9), F3
+	FMOVQ 2912(R9), F3
 	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 2720(R9), F6
+	FMOVQ 1376(R9), F6
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
 	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
 	WORD $0x4fa4e0e2 // SDOT V2, V7, V4[1]
-	FMOVQ 2784(R9), F7
+	FMOVQ 1888(R9), F7
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
 	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
 	WORD $0x4fa9e0c5 // SDOT V5, V6, V9[1]
-	FMOVQ 2848(R9), F6
-	FMOVQ 2912(R9), F7
+	FMOVQ 2976(R9), F6
+	FMOVQ 1440(R9), F7
 	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
 	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
 	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
 	WORD $0x4f84e862 // SDOT V2, V3, V4[2]
-	FMOVQ 2976(R9), F3
+	FMOVQ 1952(R9), F3
 	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
@@ -1466,13 +1466,13 @@ part3:
 	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
 	WORD $0x4f89e8e5 // SDOT V5, V7, V9[2]
 	FMOVQ 3040(R9), F7
-	FMOVQ 3104(R9), F3
+	FMOVQ 1504(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
 	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
 	WORD $0x4fa4e8c2 // SDOT V2, V6, V4[3]
-	FMOVQ 3168(R9), F4
+	FMOVQ 2016(R9), F4
 	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
@@ -18821,38 +18821,38 @@ part:
 	PRFM 4096(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 32(R9), F1
-	FMOVQ 96(R9), F2
+	FMOVQ 2080(R9), F1
+	FMOVQ 32(R9), F2
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 0(R3)
-	FMOVQ 160(R9), F4
+	FMOVQ 544(R9), F4
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 512(R3)
-	FMOVQ 224(R9), F2
-	FMOVQ 288(R9), F4
+	FMOVQ 2144(R9), F2
+	FMOVQ 96(R9), F4
 	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 64(R3)
-	FMOVQ 352(R9), F3
+	FMOVQ 608(R9), F3
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 576(R3)
-	FMOVQ 416(R9), F4
-	FMOVQ 480(R9), F3
+	FMOVQ 2208(R9), F4
+	FMOVQ 160(R9), F3
 	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
@@ -18860,15 +18860,15 @@ part:
 	PRFM 4160(R12), PLDL1KEEP
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 128(R3)
-	FMOVQ 544(R9), F1
+	FMOVQ 672(R9), F1
 	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 640(R3)
-	FMOVQ 608(R9), F3
-	FMOVQ 672(R9), F1
+	FMOVQ 2272(R9), F3
+	FMOVQ 224(R9), F1
 	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
@@ -18882,15 +18882,15 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 704(R3)
-	FMOVQ 800(R9), F1
-	FMOVQ 864(R9), F2
+	FMOVQ 2336(R9), F1
+	FMOVQ 288(R9), F2
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 256(R3)
-	FMOVQ 928(R9), F4
+	FMOVQ 800(R9), F4
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
@@ -18898,38 +18898,38 @@ part:
 	PRFM 4224(R12), PLDL1KEEP
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 768(R3)
-	FMOVQ 992(R9), F2
-	FMOVQ 1056(R9), F4
+	FMOVQ 2400(R9), F2
+	FMOVQ 352(R9), F4
 	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 320(R3)
-	FMOVQ 1120(R9), F3
+	FMOVQ 864(R9), F3
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 832(R3)
-	FMOVQ 1184(R9), F4
-	FMOVQ 1248(R9), F3
+	FMOVQ 2464(R9), F4
+	FMOVQ 416(R9), F3
 	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 384(R3)
-	FMOVQ 1312(R9), F1
+	FMOVQ 928(R9), F1
 	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 896(R3)
-	FMOVQ 1376(R9), F3
-	FMOVQ 1440(R9), F1
+	FMOVQ 2528(R9), F3
+	FMOVQ 480(R9), F1
 	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	PRFM 4288(R12), PLDL1KEEP
@@ -18937,32 +18937,32 @@ part:
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 448(R3)
-	FMOVQ 1504(R9), F2
+	FMOVQ 992(R9), F2
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 960(R3)
-	FMOVQ 1568(R9), F1
+	FMOVQ 3104(R9), F1
 	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 0(R4)
-	FMOVQ 1568(R9), F1
+	FMOVQ 3104(R9), F1
 	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
-	FMOVQ 1568(R9), F1
+	FMOVQ 3104(R9), F1
 	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 128(R4)
-	FMOVQ 1568(R9), F1
+	FMOVQ 3104(R9), F1
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
@@ -18970,15 +18970,15 @@ part:
 	PRFM 4352(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 32(R9), F1
-	FMOVQ 96(R9), F2
+	FMOVQ 2080(R9), F1
+	FMOVQ 32(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1024(R3)
-	FMOVQ 160(R9), F3
+	FMOVQ 544(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -18986,15 +18986,15 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1536(R3)
-	FMOVQ 224(R9), F2
-	FMOVQ 288(R9), F3
+	FMOVQ 2144(R9), F2
+	FMOVQ 96(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1088(R3)
-	FMOVQ 352(R9), F1
+	FMOVQ 608(R9), F1
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
@@ -19002,15 +19002,15 @@ part:
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1600(R3)
-	FMOVQ 416(R9), F3
-	FMOVQ 480(R9), F1
+	FMOVQ 2208(R9), F3
+	FMOVQ 160(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1152(R3)
-	FMOVQ 544(R9), F2
+	FMOVQ 672(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19018,8 +19018,8 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1664(R3)
-	FMOVQ 608(R9), F1
-	FMOVQ 672(R9), F2
+	FMOVQ 2272(R9), F1
+	FMOVQ 224(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 4416(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19035,15 +19035,15 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1728(R3)
-	FMOVQ 800(R9), F2
-	FMOVQ 864(R9), F3
+	FMOVQ 2336(R9), F2
+	FMOVQ 288(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1280(R3)
-	FMOVQ 928(R9), F1
+	FMOVQ 800(R9), F1
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
@@ -19051,15 +19051,15 @@ part:
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1792(R3)
-	FMOVQ 992(R9), F3
-	FMOVQ 1056(R9), F1
+	FMOVQ 2400(R9), F3
+	FMOVQ 352(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1344(R3)
-	FMOVQ 1120(R9), F2
+	FMOVQ 864(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19067,8 +19067,8 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1856(R3)
-	FMOVQ 1184(R9), F1
-	FMOVQ 1248(R9), F2
+	FMOVQ 2464(R9), F1
+	FMOVQ 416(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
@@ -19076,7 +19076,7 @@ part:
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	PRFM 4480(R12), PLDL1KEEP
 	FMOVQ F3, 1408(R3)
-	FMOVQ 1312(R9), F3
+	FMOVQ 928(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -19084,15 +19084,15 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1920(R3)
-	FMOVQ 1376(R9), F2
-	FMOVQ 1440(R9), F3
+	FMOVQ 2528(R9), F2
+	FMOVQ 480(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1472(R3)
-	FMOVQ 1504(R9), F1
+	FMOVQ 992(R9), F1
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
@@ -19100,25 +19100,25 @@ part:
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1984(R3)
-	FMOVQ 1632(R9), F3
+	FMOVQ 3168(R9), F3
 	WORD $0x4f385463 // SHL V3, V3, $24 of 4-byte lanes
 	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 256(R4)
-	FMOVQ 1632(R9), F3
+	FMOVQ 3168(R9), F3
 	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
 	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 320(R4)
-	FMOVQ 1632(R9), F3
+	FMOVQ 3168(R9), F3
 	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
 	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 384(R4)
-	FMOVQ 1632(R9), F3
+	FMOVQ 3168(R9), F3
 	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
@@ -19126,53 +19126,53 @@ part:
 	PRFM 4544(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 1696(R9), F3
-	FMOVQ 1760(R9), F1
+	FMOVQ 2592(R9), F3
+	FMOVQ 1056(R9), F1
 	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
 	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2048(R3)
-	FMOVQ 1824(R9), F4
+	FMOVQ 1568(R9), F4
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 2560(R3)
-	FMOVQ 1888(R9), F1
-	FMOVQ 1952(R9), F4
+	FMOVQ 2656(R9), F1
+	FMOVQ 1120(R9), F4
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2112(R3)
-	FMOVQ 2016(R9), F2
+	FMOVQ 1632(R9), F2
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2624(R3)
-	FMOVQ 2080(R9), F4
-	FMOVQ 2144(R9), F2
+	FMOVQ 2720(R9), F4
+	FMOVQ 1184(R9), F2
 	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2176(R3)
-	FMOVQ 2208(R9), F3
+	FMOVQ 1696(R9), F3
 	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2688(R3)
-	FMOVQ 2272(R9), F2
-	FMOVQ 2336(R9), F3
+	FMOVQ 2784(R9), F2
+	FMOVQ 1248(R9), F3
 	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
 	PRFM 4608(R12), PLDL1KEEP
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -19180,45 +19180,45 @@ part:
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 2240(R3)
-	FMOVQ 2400(R9), F1
+	FMOVQ 1760(R9), F1
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2752(R3)
-	FMOVQ 2464(R9), F3
-	FMOVQ 2528(R9), F1
+	FMOVQ 2848(R9), F3
+	FMOVQ 1312(R9), F1
 	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
 	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2304(R3)
-	FMOVQ 2592(R9), F4
+	FMOVQ 1824(R9), F4
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 2816(R3)
-	FMOVQ 2656(R9), F1
-	FMOVQ 2720(R9), F4
+	FMOVQ 2912(R9), F1
+	FMOVQ 1376(R9), F4
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2368(R3)
-	FMOVQ 2784(R9), F2
+	FMOVQ 1888(R9), F2
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2880(R3)
-	FMOVQ 2848(R9), F4
-	FMOVQ 2912(R9), F2
+	FMOVQ 2976(R9), F4
+	FMOVQ 1440(R9), F2
 	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
@@ -19226,7 +19226,7 @@ part:
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2432(R3)
 	PRFM 4672(R12), PLDL1KEEP
-	FMOVQ 2976(R9), F3
+	FMOVQ 1952(R9), F3
 	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
@@ -19234,14 +19234,14 @@ part:
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2944(R3)
 	FMOVQ 3040(R9), F2
-	FMOVQ 3104(R9), F3
+	FMOVQ 1504(R9), F3
 	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 2496(R3)
-	FMOVQ 3168(R9), F1
+	FMOVQ 2016(R9), F1
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
@@ -19274,15 +19274,15 @@ part:
 	PRFM 4736(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 1696(R9), F3
-	FMOVQ 1760(R9), F1
+	FMOVQ 2592(R9), F3
+	FMOVQ 1056(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3072(R3)
-	FMOVQ 1824(R9), F2
+	FMOVQ 1568(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19290,15 +19290,15 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3584(R3)
-	FMOVQ 1888(R9), F1
-	FMOVQ 1952(R9), F2
+	FMOVQ 2656(R9), F1
+	FMOVQ 1120(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3136(R3)
-	FMOVQ 2016(R9), F3
+	FMOVQ 1632(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -19306,8 +19306,8 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3648(R3)
-	FMOVQ 2080(R9), F2
-	FMOVQ 2144(R9), F3
+	FMOVQ 2720(R9), F2
+	FMOVQ 1184(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
@@ -19315,7 +19315,7 @@ part:
 	PRFM 4800(R12), PLDL1KEEP
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3200(R3)
-	FMOVQ 2208(R9), F1
+	FMOVQ 1696(R9), F1
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
@@ -19323,15 +19323,15 @@ part:
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3712(R3)
-	FMOVQ 2272(R9), F3
-	FMOVQ 2336(R9), F1
+	FMOVQ 2784(R9), F3
+	FMOVQ 1248(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3264(R3)
-	FMOVQ 2400(R9), F2
+	FMOVQ 1760(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19339,15 +19339,15 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3776(R3)
-	FMOVQ 2464(R9), F1
-	FMOVQ 2528(R9), F2
+	FMOVQ 2848(R9), F1
+	FMOVQ 1312(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3328(R3)
-	FMOVQ 2592(R9), F3
+	FMOVQ 1824(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
@@ -19356,15 +19356,15 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3840(R3)
-	FMOVQ 2656(R9), F2
-	FMOVQ 2720(R9), F3
+	FMOVQ 2912(R9), F2
+	FMOVQ 1376(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
 	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3392(R3)
-	FMOVQ 2784(R9), F1
+	FMOVQ 1888(R9), F1
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
@@ -19372,15 +19372,15 @@ part:
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3904(R3)
-	FMOVQ 2848(R9), F3
-	FMOVQ 2912(R9), F1
+	FMOVQ 2976(R9), F3
+	FMOVQ 1440(R9), F1
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3456(R3)
-	FMOVQ 2976(R9), F2
+	FMOVQ 1952(R9), F2
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19389,7 +19389,7 @@ part:
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3968(R3)
 	FMOVQ 3040(R9), F1
-	FMOVQ 3104(R9), F2
+	FMOVQ 1504(R9), F2
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 4928(R12), PLDL1KEEP
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19397,7 +19397,7 @@ part:
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3520(R3)
-	FMOVQ 3168(R9), F3
+	FMOVQ 2016(R9), F3
 	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes

@@ -101,7 +101,7 @@ func (b *panelBody) fetched() (n int) {
 // all four, which advance together although the words are not read in their order: the processor's own fetching, which
 // then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
 func (b *panelBody) turns() bool {
-	return b.vec && b.t != neon && b.f.scattered && (b.t != avx512 || !b.f.tail && b.f.place == nil)
+	return b.vec && b.t != neon && b.f.scattered && !(b.t == avx512 && b.f.tail)
 }
 
 // passing is how far ahead, at most, a row's weights are fetched in passing (PREFETCHNTA): they are not kept in the
@@ -110,10 +110,10 @@ const passing = 512
 
 // ahead is how far the panels are fetched ahead, in bytes, into the first and into the second cache; 0 is not at all.
 // The numbers are measured. Words that are read in their order are fetched well by the processor, which a request for
-// what is far ahead only disturbs, most of all of 8-bit weights and where words have places of their own.
+// what is far ahead only disturbs, most of all of 8-bit weights.
 func (b *panelBody) ahead() (near, far int) {
 	switch {
-	case b.vec && b.t == avx512 && (b.f.place != nil || b.f.bytes > b.f.block):
+	case b.vec && b.t == avx512 && b.f.bytes > b.f.block:
 		return 128, 0
 	case !b.vec && b.f.scattered:
 		return 4096, 8192
@@ -138,11 +138,7 @@ func (b *panelBody) word(i int) val {
 			return v
 		}
 	}
-	place := i
-	if b.f.place != nil {
-		place = b.f.place(i)
-	}
-	v := b.add("word", temp, 16*b.f.odd+64*place)
+	v := b.add("word", temp, 16*b.f.odd+64*i)
 	b.words[i] = v
 	return v
 }

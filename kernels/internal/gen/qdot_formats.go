@@ -12,12 +12,11 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
-	point     int                // bytes of a point of the grid that weights are looked up in; 0 for none
-	place     func(word int) int // where in a panel a word lies, as kernels/qdot has it; nil if they are in order
-	scattered bool               // the words are not read in their order, or were not before they got places
-	tail      bool               // each step reads scales at the end of the block
-	single    bool               // a scale's weights all come out times the same power of two
-	steps     int                // of a block, between which other panels have their turn
+	point     int  // bytes of a point of the grid that weights are looked up in; 0 for none
+	scattered bool // the words are not read in their order
+	tail      bool // each step reads scales at the end of the block
+	single    bool // a scale's weights all come out times the same power of two
+	steps     int  // of a block, between which other panels have their turn
 	expand    func(b *panelBody, step int)
 }
 
@@ -27,7 +26,7 @@ var panelFormats = []*panelFormat{
 	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, single: true, steps: 4,
 		expand: (*panelBody).q4_k},
 	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, scattered: true,
-		place: q6Place, expand: (*panelBody).q6_k},
+		expand: (*panelBody).q6_k},
 	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
 	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
 	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
@@ -193,17 +192,6 @@ func (b *panelBody) sixes(j int, d, low val) {
 		y = b.andOr(b.shift(y, 8*i+2), b.bits(0x30), b.and(b.shift(z, 8*i+4), b.bits(15)))
 	}
 	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
-}
-
-// q6Place is kernels/qdot's.
-func q6Place(word int) int {
-	switch {
-	case word < 32:
-		return word/16*26 + 3*(word%8) + 1 + word%16/8
-	case word < 48:
-		return word%16/8*26 + 3*(word%8)
-	}
-	return (word-48)/2*26 + 24 + word%2
 }
 
 // q6_k takes a quarter of a block, that is two of the four runs of 32 weights whose high bits share bytes.
