@@ -19,7 +19,7 @@ func machine(n int) {
 	read := slices.Max(tries(few, func() float64 { return together(n, readRate) }))
 	fmt.Printf("%d thread(s), tier %s: clock %.2f GHz, FMA %.0f GFLOP/s (%.1f a cycle and core), "+
 		"four-stream read %.1f GB/s\n", n, cpu.Current(), clock/1e9, flops/1e9, flops/clock/float64(n), read/1e9)
-	products(n, flops, read)
+	products(n, flops)
 	fmt.Println()
 }
 
@@ -92,16 +92,21 @@ func addUp(x []uint64) {
 	}
 }
 
-// products prints what share of flops and of read the products of matrices take on n cores: blocks of a large one,
-// packed first as an operation does, and one row times matrices that come from memory, packed and as they lie.
-func products(n int, flops, read float64) {
+// products prints what share of flops the products of large matrices reach on n cores, packed first as an operation
+// does, and what share of reading one row times matrices that come from memory, packed and as they lie.
+func products(n int, flops float64) {
 	for _, size := range []int{512, 1024} {
 		rate := median(tries(few, func() float64 { return together(n, func() float64 { return squareRate(size) }) }))
 		fmt.Printf("  %d³ with packing: %.0f GFLOP/s, %.2f of FMA\n", size, rate/1e9, rate/flops)
 	}
 	for _, packed := range []bool{true, false} {
-		rate := median(tries(few, func() float64 { return together(n, func() float64 { return rowRate(packed) }) }))
-		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read\n", packed, rate/1e9, rate/read)
+		var rates, reads []float64 // in turns: what memory gives changes from one second to the next
+		for range few {
+			reads = append(reads, together(n, readRate))
+			rates = append(rates, together(n, func() float64 { return rowRate(packed) }))
+		}
+		rate, read := median(rates), median(reads)
+		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read meanwhile\n", packed, rate/1e9, rate/read)
 	}
 }
 
