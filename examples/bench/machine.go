@@ -106,7 +106,8 @@ func products(n int, flops float64) {
 			rates = append(rates, together(n, func() float64 { return rowRate(packed) }))
 		}
 		rate, read := median(rates), median(reads)
-		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read meanwhile\n", packed, rate/1e9, rate/read)
+		fmt.Printf("  1 row × 4096×4096, packed %t: %.1f GB/s, %.2f of the read meanwhile\n",
+			packed, rate/1e9, rate/read)
 	}
 }
 
