@@ -35,6 +35,9 @@ func resident(t *testing.T) (n int) {
 // TestQuantizeMemory quantizes 96 MiB in 24 tensors: neither the memory of the process nor what it keeps of the file
 // grows with them.
 func TestQuantizeMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the memory of the race detector would count")
+	}
 	f16, _ := gguf.TypeNamed("f16")
 	const each, count = 4 << 20, 24
 	d := &gguf.Draft{}
