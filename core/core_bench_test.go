@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,34 +48,32 @@ func BenchmarkPlanHit(b *testing.B) {
 	}
 }
 
-// BenchmarkCollection is a collection of garbage while another goroutine multiplies matrices, alone or with all
-// workers: it waits for the kernels that run, and in the second case for a turn on a processor. A collection counts as
-// undisturbed if the threads of this process waited less than 100 µs for processors that other programs had.
+// BenchmarkCollection is a collection of garbage while goroutines multiply matrices: one alone, one with a worker on
+// every processor, or one alone on each. It waits for the kernels that run, and unless a processor is free for turns
+// between their chunks. A collection counts as undisturbed if the threads of this process waited less than 100 µs for
+// processors that other programs had.
 func BenchmarkCollection(b *testing.B) {
-	for name, workers := range map[string]int{"alone": 1, "workers": 0} {
-		b.Run(name, func(b *testing.B) { benchCollection(b, workers) })
-	}
+	b.Run("alone", func(b *testing.B) { benchCollection(b, 1, 1) })
+	b.Run("workers", func(b *testing.B) { benchCollection(b, 1, 0) })
+	b.Run("callers", func(b *testing.B) { benchCollection(b, runtime.GOMAXPROCS(0), 1) })
 }
 
-// benchCollection measures runtime.GC beside products, and for how long the world stood still in it. When the products
-// take all processors, the rest of GC is polite: it lets other goroutines run, 10 ms each, before it goes on.
-func benchCollection(b *testing.B, workers int) {
-	e := NewEnv(0, workers)
+// benchCollection measures runtime.GC beside the products of so many callers with so many workers each, and for how
+// long the world stood still in it.
+func benchCollection(b *testing.B, callers, workers int) {
 	in, _ := axis.Parse("row in")
 	out, _ := axis.Parse("in out")
-	x, w := e.Tensor(dtype.F32, in, 1024, 1024), e.Tensor(dtype.F32, out, 1024, 1024)
-	stop, done := make(chan bool), make(chan bool)
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	for range callers {
+		e := NewEnv(0, workers)
+		x, w := e.Tensor(dtype.F32, in, 1024, 1024), e.Tensor(dtype.F32, out, 1024, 1024)
+		done.Go(func() {
+			for !stop.Load() {
 				x.Dot(w, "in").Free()
 			}
-		}
-	}()
+		})
+	}
 	var times, undisturbed, pauses []time.Duration
 	var stats debug.GCStats
 	for b.Loop() {
@@ -86,8 +86,8 @@ func benchCollection(b *testing.B, workers int) {
 		debug.ReadGCStats(&stats)
 		pauses = append(pauses, stats.Pause[0])
 	}
-	close(stop)
-	<-done
+	stop.Store(true)
+	done.Wait()
 	slices.Sort(times)
 	slices.Sort(pauses)
 	report := func(d time.Duration, unit string) { b.ReportMetric(float64(d.Microseconds()), unit) }

@@ -67,7 +67,7 @@ var shared = sync.OnceValue(func() *set { return newSet(runtime.GOMAXPROCS(0)) }
 func Split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	grain = max(grain, 1)
 	if n <= grain {
-		return alone(ctl, n, grain, f)
+		return alone(ctl, n, grain, f, nil)
 	}
 	return shared().split(ctl, n, grain, f)
 }
@@ -95,8 +95,12 @@ func (s *set) most(ctl *Control) int {
 	return min(s.procs, maxWorkers)
 }
 
-// alone runs every chunk in the caller.
-func alone(ctl *Control, n, grain int, f func(lo, hi int)) bool {
+// alone runs every chunk in the caller, which gives others turns between them if s, which may be nil, is full.
+func alone(ctl *Control, n, grain int, f func(lo, hi int), s *set) bool {
+	var t turn
+	if s != nil {
+		t = newTurn()
+	}
 	for lo := 0; lo < n; {
 		if ctl.Stopped() {
 			return false
@@ -106,7 +110,9 @@ func alone(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 			hi = lo + grain
 		}
 		call(f, lo, hi)
-		lo = hi
+		if lo = hi; s != nil {
+			t.give(s)
+		}
 	}
 	return true
 }
@@ -124,7 +130,7 @@ func (s *set) split(ctl *Control, n, grain int, f func(lo, hi int)) bool {
 
 	workers := s.most(ctl)
 	if workers == 1 || s.crowded() || !s.owned.CompareAndSwap(false, true) {
-		return alone(ctl, n, grain, f)
+		return alone(ctl, n, grain, f, s)
 	}
 	for (n-1)/grain >= mostChunks {
 		grain *= 2

@@ -22,7 +22,7 @@ func newTestSet() *set { return newSet(64) }
 func split(s *set, ctl *Control, n, grain int, f func(lo, hi int)) bool {
 	grain = max(grain, 1)
 	if n <= grain {
-		return alone(ctl, n, grain, f)
+		return alone(ctl, n, grain, f, nil)
 	}
 	return s.split(ctl, n, grain, f)
 }

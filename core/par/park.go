@@ -28,7 +28,9 @@ func (p *parker) await(s *set, ready, bide func() bool) {
 		if ready() && p.parked.CompareAndSwap(true, false) {
 			return
 		}
+		s.awake.Add(-1)
 		<-p.token
+		s.awake.Add(1)
 	}
 }
 

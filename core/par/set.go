@@ -28,6 +28,7 @@ type set struct {
 	cut  atomic.Bool // some chunk of the job was left out
 	fail atomic.Pointer[failure]
 	wake parker // the owner, waiting for pending to reach zero
+	turn turn   // the owner's
 
 	_       [64]byte
 	claims  atomic.Uint64
@@ -35,6 +36,7 @@ type set struct {
 	pending atomic.Int64
 	_       [64]byte
 	callers atomic.Int64 // split calls in progress
+	awake   atomic.Int64 // workers, less those and the callers that sleep
 
 	errand atomic.Pointer[Errand] // what waiting workers do; may be nil
 }
@@ -48,6 +50,7 @@ type job struct {
 type worker struct {
 	index int
 	wake  parker
+	turn  turn
 }
 
 // caller is the index under which the owner claims: every job admits it.
@@ -61,6 +64,9 @@ func newSet(procs int) *set {
 // nobody should spin, and a new job gains nothing from workers.
 func (s *set) crowded() bool { return s.callers.Load() >= int64(s.procs) }
 
+// full reports that callers and workers keep every processor busy.
+func (s *set) full() bool { return s.callers.Load()+s.awake.Load() >= int64(s.procs) }
+
 // run executes j with up to helpers workers and gives the set back. The caller
 // must own the set. It returns the first failure in a worker and whether all
 // chunks ran; a panic of f in the caller itself goes straight through.
@@ -68,6 +74,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 	for len(s.workers) < helpers {
 		w := &worker{index: len(s.workers), wake: newParker()}
 		s.workers = append(s.workers, w)
+		s.awake.Add(1)
 		go s.serve(w)
 	}
 	s.job = j
@@ -95,6 +102,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 		if !s.chunk(i) {
 			return
 		}
+		s.turn.give(s)
 	}
 }
 
@@ -184,6 +192,7 @@ func (s *set) serve(w *worker) {
 		w.wake.await(s, open, s.bide)
 		if i, ok := s.claim(w.index); ok {
 			s.help(w, i)
+			w.turn.give(s)
 		}
 	}
 }

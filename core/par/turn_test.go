@@ -1,0 +1,98 @@
+package par
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// work computes for 50 µs.
+func work() {
+	for start := time.Now(); time.Since(start) < 50*time.Microsecond; {
+	}
+}
+
+// waited is how many chunks run while another goroutine waits for a processor, the median of 31 times. fill runs chunks
+// on all processors, counted in ran, until stop is set.
+func waited(fill func(ran *atomic.Int64, stop *atomic.Bool)) int64 {
+	var ran atomic.Int64
+	var stop atomic.Bool
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		fill(&ran, &stop)
+	}()
+	var waits []int64
+	for range 31 {
+		time.Sleep(3 * time.Millisecond)
+		before := ran.Load()
+		runtime.Gosched() // to the end of the queue
+		waits = append(waits, ran.Load()-before)
+	}
+	stop.Store(true)
+	<-done
+	slices.Sort(waits)
+	return waits[len(waits)/2]
+}
+
+// A goroutine gets a processor after a few chunks though chunks run on all of them. The scheduler alone would give it
+// one after 10 ms, which are 200 chunks.
+func TestTurns(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	jobs := func(s *set, ctl *Control, ran *atomic.Int64, stop *atomic.Bool) {
+		for !stop.Load() {
+			s.split(ctl, 1000, 1, func(lo, hi int) {
+				if !stop.Load() {
+					work()
+					ran.Add(1)
+				}
+			})
+		}
+	}
+	fills := map[string]func(ran *atomic.Int64, stop *atomic.Bool){
+		"workers": func(ran *atomic.Int64, stop *atomic.Bool) { jobs(newSet(procs), nil, ran, stop) },
+		"callers": func(ran *atomic.Int64, stop *atomic.Bool) {
+			s := newSet(procs)
+			var callers sync.WaitGroup
+			for range procs {
+				callers.Go(func() { jobs(s, &Control{Workers: 1}, ran, stop) })
+			}
+			callers.Wait()
+		},
+	}
+	for name, fill := range fills {
+		n := waited(fill)
+		t.Logf("%s: %d chunks", name, n)
+		if n > int64(5*procs) {
+			t.Errorf("%s: %d chunks of 50 µs ran while a goroutine waited for a processor", name, n)
+		}
+	}
+}
+
+// Goroutines that compute take turns with chunks as with any other goroutine.
+func TestTurnsAreFair(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(procs)
+	runtime.GOMAXPROCS(1)
+	var stop atomic.Bool
+	go func() {
+		for !stop.Load() {
+		}
+	}()
+	s := newSet(1)
+	var ran atomic.Int64
+	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond; {
+		s.split(nil, 100, 1, func(lo, hi int) {
+			work()
+			ran.Add(1)
+		})
+	}
+	stop.Store(true)
+	// Half of 300 ms are 3,000 chunks; a turn of 100 µs for every 10 ms of the other goroutine's would leave 60.
+	if n := ran.Load(); n < 600 {
+		t.Errorf("%d chunks of 50 µs in 300 ms beside another goroutine, want about 3000", n)
+	}
+}
