@@ -24,8 +24,8 @@ const PanelRows = qdot.Rows
 // weight; it has x's axes and dtype and takes as much memory, with the number of rows rounded up to 16. It is x itself
 // if x has no elements or lies in panels already.
 //
-// A product of f32 numbers with a weight of 16 bits in panels is that with the weight as f32; without panels the dtypes
-// would have to agree.
+// A product of f32 numbers with a weight of f16 in panels is that with the weight as f32, and with one of bf16 the
+// numbers are rounded to bf16, too; see Dot. Without panels the dtypes would have to agree.
 //
 // read is told of x's bytes once they are in panels, piece by piece in their order: what lies in a mapped file need not
 // be in memory twice. It may be nil.
@@ -57,9 +57,12 @@ func (e *Env) Pack(x *Tensor, row int, read func(piece []byte)) *Tensor {
 		done := par.Split(&e.Control, min(step, panels-first), max(1, packGrain/size), func(lo, hi int) {
 			for p := first + lo; p < first+hi; p++ {
 				n, panel, src := min(qdot.Rows, rows-p*qdot.Rows), to[p*size:(p+1)*size], from[p*qdot.Rows*stride:]
-				if f.Block == 1 {
+				switch f {
+				case f16Format:
 					gemm.PackHalf(words(panel), words(src), n, row, row)
-				} else {
+				case bf16Format:
+					gemm.PackBF16(words(panel), words(src), n, row, row)
+				default:
 					f.Integers.Pack(panel, src, n, row, stride)
 				}
 			}
@@ -124,12 +127,15 @@ func (t *Tensor) rowBytes(buf []byte, f *quant.Format, r, k int) []byte {
 	size, per := panelSize(f, t.panels), t.panels/k // a row in panels may be cut into several
 	panel, lane := t.bytes()[r/per/qdot.Rows*size:][:size], r/per%qdot.Rows
 	buf = buf[:f.Size(t.panels)]
-	if f.Block == 1 {
+	switch f {
+	case f16Format:
 		to, from := words(buf), words(panel)
 		for i := range to {
 			to[i] = from[i*qdot.Rows+lane]
 		}
-	} else {
+	case bf16Format:
+		gemm.RowBF16(words(buf), words(panel), lane)
+	default:
 		f.Integers.Row(buf, panel, lane, t.panels)
 	}
 	return buf[f.Size(r%per*k):f.Size((r%per+1)*k)]

@@ -107,7 +107,8 @@ func TestQuantizedProducts(t *testing.T) {
 	}
 }
 
-// TestPackedHalf insists that products with a weight of 16 bits in panels have the bits of those with it as f32.
+// TestPackedHalf insists that products with a weight of 16 bits in panels have the bits of those with it as f32, in
+// pairs if it is of bf16.
 func TestPackedHalf(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	for _, dt := range []dtype.Type{dtype.F16, dtype.BF16} {
@@ -116,9 +117,11 @@ func TestPackedHalf(t *testing.T) {
 				w := m.Tensor(dt, "out=%d head=3 head_dim=11", out)
 				packed, plain := m.Env.Pack(w, 33, nil), w.Cast(dtype.F32)
 				x := m.Tensor(dtype.F32, "head_dim=11 row=%d head=3", rows)
-				sameBits(t, "dot", x.Dot(packed, "head head_dim"), x.Dot(plain, "head head_dim"))
-				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], x.Dot(plain, "head head_dim"))
-				sameBits(t, "part", x.Dot(packed, "head_dim"), x.Dot(plain, "head_dim"))
+				y := pairwise(dt, x, w, "head head_dim")
+				sameBits(t, "dot", x.Dot(packed, "head head_dim"), y)
+				roughly(t, "dot", y, x.Dot(plain, "head head_dim"))
+				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], y)
+				sameBits(t, "part", x.Dot(packed, "head_dim"), pairwise(dt, x, w, "head_dim"))
 				sameBits(t, "dequantize", packed.Dequantize(), plain)
 				i := m.Indices(dtype.I64, out, "row=7")
 				sameBits(t, "embedding", i.Embedding(packed, "out"), i.Embedding(plain, "out"))
@@ -129,17 +132,17 @@ func TestPackedHalf(t *testing.T) {
 		for _, out := range []int{5, 300, 2100} { // many rows, which share a block made f32
 			w := m.Tensor(dt, "out=%d in=300", out)
 			x := m.Tensor(dtype.F32, "row=%d in=300", widenRows+1)
-			sameBits(t, "many rows", x.Dot(m.Env.Pack(w, 300, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+			sameBits(t, "many rows", x.Dot(m.Env.Pack(w, 300, nil), "in"), pairwise(dt, x, w, "in"))
 		}
 		w := m.Tensor(dt, "expert=2 out=32 in=600")
 		x := m.Tensor(dtype.F32, "row=%d expert=2 in=600", widenRows)
-		sameBits(t, "many rows of experts", x.Dot(m.Env.Pack(w, 600, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		sameBits(t, "many rows of experts", x.Dot(m.Env.Pack(w, 600, nil), "in"), pairwise(dt, x, w, "in"))
 		w = m.Tensor(dt, "expert=3 out=32 in=20")
 		x = m.Tensor(dtype.F32, "row=3 expert=3 in=20")
-		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20, nil), "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		sameBits(t, "experts", x.Dot(m.Env.Pack(w, 20, nil), "in"), pairwise(dt, x, w, "in"))
 		w = m.Tensor(dt, "expert=3 out=7 in=20")
 		packed := m.Env.Pack(w, 20, nil)
-		sameBits(t, "experts across panels", x.Dot(packed, "in"), x.Dot(w.Cast(dtype.F32), "in"))
+		sameBits(t, "experts across panels", x.Dot(packed, "in"), pairwise(dt, x, w, "in"))
 		err := failed(func() { m.Tensor(dtype.F32, "expert=3 row=2 out=7").Dot(packed, "out") })
 		if err == nil || !strings.HasSuffix(err.Error(), "; w.dequantize()") {
 			t.Errorf("along another axis: %v", err)
@@ -159,6 +162,27 @@ func failed(run func()) (err error) {
 	defer Recover(&err)
 	run()
 	return nil
+}
+
+// pairwise is x·w as package gemm defines it for a w of that dtype: with the numbers as f32, of bf16 with an x that is
+// rounded, too, and the neighbours along the contracted axes changing places.
+func pairwise(dt dtype.Type, x, w *Tensor, axes string) *Tensor {
+	w = w.Cast(dtype.F32)
+	if dt == dtype.F16 {
+		return x.Dot(w, axes)
+	}
+	x = x.Cast(dtype.BF16).Cast(dtype.F32)
+	if list := axisList(axes); list.Len() > 1 {
+		into := Map[Axes]{axisList("sum"), []Axes{list}}
+		x, w, axes = merge.Call(Merge{X: x, Into: into}), merge.Call(Merge{X: w, Into: into}), "sum"
+	}
+	var order []int64
+	for i := range int64(w.Size(axes)) {
+		order = append(order, min(i^1, int64(w.Size(axes)-1)))
+	}
+	i := w.env.Tensor(dtype.I64, axisList("place"), len(order))
+	copy(elementsOf[int64](i), order)
+	return x.IndexSelect(i, axes).Dot(w.IndexSelect(i, axes), axes)
 }
 
 // defined is x·w over the axis "in" of each, row by row of both, as the plain Go of package qdot computes it.

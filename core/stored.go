@@ -40,10 +40,13 @@ func (c *Ctx) queueStored(out, x, w *Tensor, con axis.Contraction) {
 	}
 	p.y, p.bytes = elementsOf[float32](p.dst), w.bytes()
 	p.direct = w.panels > 0 && w.panels == p.k && p.aligned()
-	if f.Integers != nil && p.k > 0 {
+	switch {
+	case f.Integers != nil && p.k > 0:
 		p.q, p.panel = f.Integers, f.Integers.PanelSize(p.k)
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
-	} else {
+	case f == bf16Format && p.k > 0:
+		p.h, p.words = c.halved(x, order, p.k), gemm.StrideBF16(p.k)
+	default:
 		p.a = elementsOf[float32](c.Dense(x, order, dtype.F32))
 	}
 	c.c.stored = append(c.c.stored, p)
@@ -62,6 +65,8 @@ func (c *Ctx) runStored() {
 			c.vecs(list[i : i+n])
 		case p.q != nil:
 			p.pairs()
+		case p.h != nil:
+			p.bf16()
 		case p.direct && p.f.Block == 1:
 			p.halves()
 		default:
@@ -85,9 +90,10 @@ type blockProduct struct {
 	q        *qdot.Format // nil if the products are not computed in integers
 	out, dst *Tensor      // the result, and where it is computed
 	y        []float32    // of dst
-	x        []uint32     // rows of activations; with q
-	a        []float32    // the same; without q
-	words    int          // of a row of x
+	x        []uint32     // rows of activations in 8 bits; with q
+	h        []uint16     // the same in bf16; with a w of bf16
+	a        []float32    // the same; with another w
+	words    int          // of a row of x or h
 	w        *Tensor
 	m, n, k  int
 	rows     rowPlaces // of w
@@ -95,42 +101,6 @@ type blockProduct struct {
 	panel    int       // bytes of one of w; with q
 	direct   bool      // w lies in panels, of which none has rows of two batches
 	first    int       // unit, of those of several products; see vecs
-}
-
-// roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, for all weights that it meets.
-type roundedRows struct {
-	x     *Tensor
-	order *axis.List
-	k     int
-	words []uint32
-}
-
-var wordList = axisList("word")
-
-// rounded is x as rows of k activations, in the order of the axes.
-func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
-	for _, r := range c.c.rounded {
-		if r.x == x && r.order == order && r.k == k {
-			return r.words
-		}
-	}
-	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
-	words := qdot.ActivationWords(k)
-	rows := len(a) / k
-	t := elementsOf[uint32](c.Scratch(dtype.I32, wordList, []int{rows * words}))
-	if grain := pointGrain / k; grain > 0 {
-		c.Split(rows, grain, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				qdot.Quantize(t[i*words:(i+1)*words], a[i*k:(i+1)*k])
-			}
-		})
-	} else { // few long rows: their groups are shared
-		c.Split(len(a)/qdot.Group, max(1, pointGrain/qdot.Group), func(lo, hi int) {
-			qdot.Quantize(t[lo*qdot.Record:hi*qdot.Record], a[lo*qdot.Group:hi*qdot.Group])
-		})
-	}
-	c.c.rounded = append(c.c.rounded, roundedRows{x, order, k, t})
-	return t
 }
 
 // vecWork is how many multiplications of one row a worker does at once at least.
@@ -317,12 +287,8 @@ func (p *blockProduct) gather(panel []byte, batch, j, from, k int) {
 // halfWork is how many multiplications of a few rows a worker does at once at least.
 const halfWork = 1 << 18
 
-// halves computes the products with a w of 16 bits that lies in panels.
+// halves computes the products with a w of f16 that lies in panels.
 func (p *blockProduct) halves() {
-	kind := gemm.F16
-	if p.w.dtype == dtype.BF16 {
-		kind = gemm.BF16
-	}
 	m, n, k := p.m, p.n, p.k
 	if m >= widenRows && k > 0 {
 		p.widened()
@@ -343,14 +309,14 @@ func (p *blockProduct) halves() {
 			first := p.rows.at(batch*n+j) / k
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()
-				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], packed[first*k:], kind, min(tileRows, m-r),
+				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], packed[first*k:], min(tileRows, m-r),
 					min(cols, n-j), k, k, n, false)
 			}
 		}
 	})
 }
 
-// widenRows is from how many rows on it pays to make a block of 16-bit weights f32 once for all of them.
+// widenRows is from how many rows on it pays to make a block of f16 weights f32 once for all of them.
 const widenRows = 128
 
 // A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass.

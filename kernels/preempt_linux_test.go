@@ -131,7 +131,8 @@ func longestStop(t *testing.T, f func()) (most time.Duration) {
 func checkNamed(t *testing.T, works []work) {
 	other := map[string]string{
 		"num.FMA": "one element", "half.Value": "one element", "qdot.E4M3": "one element",
-		"gemm.PackedLen": "a number", "qdot.ActivationWords": "a number", "qdot.PanelSize": "a number",
+		"gemm.PackedLen": "a number", "gemm.StrideBF16": "a number", "gemm.RowBF16": "Go",
+		"qdot.ActivationWords": "a number", "qdot.PanelSize": "a number",
 		"qdot.Few": "a number", "qdot.ByName": "a look-up", "gemm.From": "a view", "num.Fold": "16 elements",
 		"qdot.Points": "a table", "qdot.Levels": "8 elements", "qdot.Expand": "a block, in Go", "qdot.Sixes": "a block",
 		"qdot.Row": "Go", "qdot.NewForm": "memory", "qdot.Fetch": "instructions that wait for nothing",
@@ -287,6 +288,7 @@ func halfWorks() []work {
 		{"half.FromBF16", func() { half.FromBF16(y, x[:long]) }},
 		{"half.ToBF16", func() { half.ToBF16(packed, y) }},
 		{"gemm.PackHalf", func() { gemm.PackHalf(packed, x, 16, long, long) }},
+		{"gemm.PackBF16", func() { gemm.PackBF16(packed, x, 16, long, long) }},
 		{"gemm.Widen", func() {
 			var room [1 << 14]float32
 			gemm.Panels[float32]{Half: x, Next: 64 * gemm.Width}.Widen(room[:], 64, 64)
@@ -295,12 +297,12 @@ func halfWorks() []work {
 			gemm.Panels[float32]{Half: x, Next: long / 4 * gemm.Width}.Multiply(c, a, 4, 64, long/4, long/4, 64, false)
 		}},
 	}
-	for _, kind := range []gemm.Half{gemm.F16, gemm.BF16} {
-		for _, m := range []int{1, 4, 12} {
-			list = append(list, work{fmt.Sprintf("gemm.PackedHalf %d rows, kind %d", m, kind), func() {
-				gemm.PackedHalf(c, a, x, kind, m, 64, long/4, long/4, 64, false)
-			}})
-		}
+	for _, m := range []int{1, 4, 12} {
+		list = append(list, work{fmt.Sprintf("gemm.PackedHalf %d rows", m), func() {
+			gemm.PackedHalf(c, a, x, m, 64, long/4, long/4, 64, false)
+		}}, work{fmt.Sprintf("gemm.BF16 %d rows", m), func() {
+			gemm.BF16(c, packed, x, long/4*gemm.Width, m, 64, long/4, long/4, 64, false)
+		}})
 	}
 	return list
 }

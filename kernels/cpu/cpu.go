@@ -42,11 +42,14 @@ const (
 
 var (
 	tiers    = append([]Tier{Generic}, detectedTiers()...)
-	features = detectedFeatures()
+	features atomic.Uint32
 	current  atomic.Uint32
 )
 
-func init() { current.Store(uint32(tiers[len(tiers)-1])) }
+func init() {
+	current.Store(uint32(tiers[len(tiers)-1]))
+	features.Store(uint32(detectedFeatures()))
+}
 
 // Tiers returns the tiers this machine has, Generic first, the best one last.
 func Tiers() []Tier { return append([]Tier{}, tiers...) }
@@ -56,7 +59,7 @@ func Current() Tier { return Tier(current.Load()) }
 
 // Has reports whether f can be used in the current tier.
 func Has(f Feature) bool {
-	if features&f == 0 {
+	if Feature(features.Load())&f == 0 {
 		return false
 	}
 	if f == DotProd {
@@ -77,4 +80,11 @@ func Force(t Tier) (restore func(), ok bool) {
 		}
 	}
 	return func() {}, false
+}
+
+// Forgo makes as if this machine lacked f, for the whole process, and returns a function that undoes that. What Force
+// says of kernels that run meanwhile holds here, too.
+func Forgo(f Feature) (restore func()) {
+	old := features.And(^uint32(f))
+	return func() { features.Store(old) }
 }

@@ -46,6 +46,26 @@ func TestFeaturesNeedTheirTier(t *testing.T) {
 	}
 }
 
+func TestForgo(t *testing.T) {
+	all := []Feature{AVX512VNNI, AVX512BF16, DotProd}
+	had := map[Feature]bool{}
+	for _, f := range all {
+		had[f] = Has(f)
+	}
+	for _, f := range all {
+		restore := Forgo(f)
+		for _, g := range all {
+			if want := had[g] && f != g; Has(g) != want {
+				t.Errorf("without feature %d, feature %d: %t, want %t", f, g, Has(g), want)
+			}
+		}
+		restore()
+		if Has(f) != had[f] {
+			t.Errorf("feature %d did not come back", f)
+		}
+	}
+}
+
 func TestTierNames(t *testing.T) {
 	for tier, want := range map[Tier]string{Generic: "go", AVX2: "avx2", AVXVNNI: "avxvnni", AVX512: "avx512",
 		NEON: "neon", I8MM: "i8mm"} {

@@ -28,12 +28,11 @@ func wide[T num.Float]() bool {
 func f32[T num.Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 func f64[T num.Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// panels is how b lies: element (p, j) of panel q is at q·next + p·step + j of at, or of half, whose format is kind.
+// panels is how b lies: element (p, j) of panel q is at q·next + p·step + j of at, or, as f16, of half.
 // What lies ahead bytes behind the reading of four panels is fetched meanwhile.
 type panels[T num.Float] struct {
 	at         []T
 	half       []uint16
-	kind       Half
 	step, next int
 	ahead      int
 }
@@ -59,8 +58,6 @@ func tileOf[T num.Float](rows, count, k int, a []T, lda int, b panels[T], c []T,
 		tileF64(rows, count, k, f64(a), lda, f64(b.at), b.step, b.next, f64(c), ldc, cnext, add, b.ahead)
 	case b.half == nil:
 		tileF32(rows, count, k, f32(a), lda, f32(b.at), b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
-	case b.kind == BF16:
-		tileBF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
 	default:
 		tileF16(rows, count, k, f32(a), lda, &b.half[0], b.step, b.next, f32(c), ldc, cnext, add, b.ahead)
 	}

@@ -6,27 +6,10 @@ import (
 	"github.com/fucina-go/fucina/kernels/half"
 )
 
-// Half is a format of 16 bits that a packed matrix may have. Its elements are
-// widened, exactly, where they are read; the product is float32's, with the bits
-// of the product by the widened matrix.
-type Half uint8
+// A packed matrix may be of f16. Its elements are widened, exactly, where they are read; the product is float32's, with
+// the bits of the product by the widened matrix. Matrices of bf16 have products of their own; see BF16.
 
-// The formats of kernels/half.
-const (
-	F16 Half = iota
-	BF16
-)
-
-// widen converts packed elements.
-func (h Half) widen(dst []float32, src []uint16) {
-	if h == BF16 {
-		half.FromBF16(dst, src)
-	} else {
-		half.FromF16(dst, src)
-	}
-}
-
-// PackHalf packs bᵀ, b[n×k] of 16-bit elements, into panels: PackedLen(n, k) of
+// PackHalf packs bᵀ, b[n×k] of f16, into panels: PackedLen(n, k) of
 // them, each as it was.
 func PackHalf(dst, b []uint16, n, k, ldb int) {
 	const deep = 256 // a panel's part of that depth stays in the first level cache while its columns come
@@ -80,21 +63,21 @@ func packFour(dst, src []uint16, n, lds int) {
 
 // PackedHalf computes c[m×n] = a[m×k]·b, or c += a·b if add, with b packed by
 // PackHalf. It reads as Packed does, half the bytes.
-func PackedHalf(c, a []float32, packed []uint16, kind Half, m, n, k, lda, ldc int, add bool) {
+func PackedHalf(c, a []float32, packed []uint16, m, n, k, lda, ldc int, add bool) {
 	packed = packed[:PackedLen(n, k)]
 	switch {
 	case m == 0 || n == 0:
 	case k == 0 || !assembly():
-		plainHalf(c, a, packed, k*Width, kind, m, n, k, lda, ldc, add)
+		plainHalf(c, a, packed, k*Width, m, n, k, lda, ldc, add)
 	default:
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		b := panels[float32]{half: packed, kind: kind, step: Width, next: k * Width, ahead: near}
+		b := panels[float32]{half: packed, step: Width, next: k * Width, ahead: near}
 		multiplyPacked(c, a, b, m, n, k, lda, ldc, add)
 	}
 }
 
 // plainHalf is the definition of PackedHalf, with panels that begin at multiples of next.
-func plainHalf(c, a []float32, packed []uint16, next int, kind Half, m, n, k, lda, ldc int, add bool) {
+func plainHalf(c, a []float32, packed []uint16, next, m, n, k, lda, ldc int, add bool) {
 	const deep = 64
 	var wide [deep * Width]float32
 	for i := 0; i < m && !add; i++ {
@@ -103,7 +86,7 @@ func plainHalf(c, a []float32, packed []uint16, next int, kind Half, m, n, k, ld
 	for j := 0; j < n; j += Width {
 		for p := 0; p < k; p += deep {
 			d := min(deep, k-p)
-			kind.widen(wide[:], packed[j/Width*next+p*Width:][:d*Width])
+			half.FromF16(wide[:], packed[j/Width*next+p*Width:][:d*Width])
 			for i := range m {
 				addRows(c[i*ldc+j:][:min(Width, n-j)], a[i*lda+p:][:d], wide[:], Width)
 			}

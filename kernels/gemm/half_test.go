@@ -10,25 +10,21 @@ import (
 	"github.com/fucina-go/fucina/kernels/num"
 )
 
-// halves returns rows of values of a 16-bit format, with guard values between the rows, and what they stand for.
-func halves(r *rand.Rand, kind Half, rows, cols, stride int) ([]uint16, []float32) {
+// halves returns rows of values of f16, with guard values between the rows, and what they stand for.
+func halves(r *rand.Rand, rows, cols, stride int) ([]uint16, []float32) {
 	wide := matrix[float32](r, rows, cols, stride)
 	x := make([]uint16, len(wide))
-	if kind == BF16 {
-		half.ToBF16(x, wide)
-	} else {
-		half.ToF16(x, wide)
-	}
-	kind.widen(wide, x)
+	half.ToF16(x, wide)
+	half.FromF16(wide, x)
 	return x, wide
 }
 
 // checkHalf compares the products by a packed 16-bit matrix in every tier with the definition, bit by bit.
-func checkHalf(t *testing.T, r *rand.Rand, kind Half, m, n, k, pad int) {
+func checkHalf(t *testing.T, r *rand.Rand, m, n, k, pad int) {
 	t.Helper()
 	lda, ldb, ldc := k+pad, k+3*pad, n+2*pad
 	a, start := matrix[float32](r, m, k, lda), matrix[float32](r, m, n, ldc)
-	b, wide := halves(r, kind, n, k, ldb)
+	b, wide := halves(r, n, k, ldb)
 	for _, add := range []bool{false, true} {
 		want := append([]float32{}, start...)
 		for i := range m {
@@ -51,14 +47,14 @@ func checkHalf(t *testing.T, r *rand.Rand, kind Half, m, n, k, pad int) {
 			}
 			PackHalf(packed[:PackedLen(n, k)], b, n, k, ldb)
 			got := append([]float32{}, start...)
-			PackedHalf(got, a, packed[:PackedLen(n, k)], kind, m, n, k, lda, ldc, add)
+			PackedHalf(got, a, packed[:PackedLen(n, k)], m, n, k, lda, ldc, add)
 			for i, w := range want {
 				if got[i] != w {
-					t.Fatalf("%s, format %d: m %d, n %d, k %d, padding %d, add %t: element %d is %v, want %v",
-						tier, kind, m, n, k, pad, add, i, got[i], w)
+					t.Fatalf("%s: m %d, n %d, k %d, padding %d, add %t: element %d is %v, want %v",
+						tier, m, n, k, pad, add, i, got[i], w)
 				}
 			}
-			checkPanels(t, packed, kind, start, a, got, m, n, k, lda, ldc, add)
+			checkPanels(t, packed, start, a, got, m, n, k, lda, ldc, add)
 			if packed[PackedLen(n, k)] != guard {
 				t.Fatalf("n %d, k %d: packing wrote behind the end", n, k)
 			}
@@ -68,10 +64,10 @@ func checkHalf(t *testing.T, r *rand.Rand, kind Half, m, n, k, pad int) {
 }
 
 // checkPanels multiplies by the packed matrix as panels further apart, as it is and widened.
-func checkPanels(t *testing.T, packed []uint16, kind Half, start, a, want []float32, m, n, k, lda, ldc int, add bool) {
+func checkPanels(t *testing.T, packed []uint16, start, a, want []float32, m, n, k, lda, ldc int, add bool) {
 	t.Helper()
 	next := (k + 3) * Width
-	b := Panels[float32]{Half: make([]uint16, (n+Width-1)/Width*next+Width), Kind: kind, Next: next}
+	b := Panels[float32]{Half: make([]uint16, (n+Width-1)/Width*next+Width), Next: next}
 	for i := range b.Half {
 		b.Half[i] = guard
 	}
@@ -84,8 +80,8 @@ func checkPanels(t *testing.T, packed []uint16, kind Half, start, a, want []floa
 		b.Multiply(got, a, m, n, k, lda, ldc, add)
 		for i, w := range want {
 			if got[i] != w {
-				t.Fatalf("panels, format %d: m %d, n %d, k %d, add %t: element %d is %v, want %v",
-					kind, m, n, k, add, i, got[i], w)
+				t.Fatalf("panels: m %d, n %d, k %d, add %t: element %d is %v, want %v",
+					m, n, k, add, i, got[i], w)
 			}
 		}
 	}
@@ -93,52 +89,48 @@ func checkPanels(t *testing.T, packed []uint16, kind Half, start, a, want []floa
 
 func TestPackedHalfEqualsTheDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, kind := range []Half{F16, BF16} {
-		step := 1
-		if testing.Short() {
-			step = 5
-		}
-		for k := 0; k < 71; k += step {
-			checkHalf(t, r, kind, 1+k%6, 2+k%19, k, k%3)
-		}
-		for n := 0; n < 81; n += step {
-			checkHalf(t, r, kind, 1+n%5, n, 5+n%9, n%2)
-		}
-		for m := 0; m < 27; m++ {
-			checkHalf(t, r, kind, m, 33+m, 7, 1)
-			checkHalf(t, r, kind, m, 64+16*(m%5), 9, 0)
-		}
-		checkHalf(t, r, kind, 100, 47, 261, 3) // more than one block of every kind
-		checkHalf(t, r, kind, 5, 530, 40, 0)
-		checkHalf(t, r, kind, 2, 81, unpreempted+37, 0) // more than one call of assembly
+	step := 1
+	if testing.Short() {
+		step = 5
 	}
+	for k := 0; k < 71; k += step {
+		checkHalf(t, r, 1+k%6, 2+k%19, k, k%3)
+	}
+	for n := 0; n < 81; n += step {
+		checkHalf(t, r, 1+n%5, n, 5+n%9, n%2)
+	}
+	for m := 0; m < 27; m++ {
+		checkHalf(t, r, m, 33+m, 7, 1)
+		checkHalf(t, r, m, 64+16*(m%5), 9, 0)
+	}
+	checkHalf(t, r, 100, 47, 261, 3) // more than one block of every kind
+	checkHalf(t, r, 5, 530, 40, 0)
+	checkHalf(t, r, 2, 81, unpreempted+37, 0) // more than one call of assembly
 }
 
-// TestEveryHalfInAProduct takes every value of a format but NaN through the panels of both ways to read them.
+// TestEveryHalfInAProduct takes every value of f16 but NaN through the panels of both ways to read them.
 func TestEveryHalfInAProduct(t *testing.T) {
 	const n = 1 << 16
 	b := make([]uint16, n)
 	for i := range b {
 		b[i] = uint16(i)
 	}
-	for _, kind := range []Half{F16, BF16} {
-		want := make([]float32, n)
-		kind.widen(want, b)
-		packed := make([]uint16, PackedLen(n, 1))
-		PackHalf(packed, b, n, 1, 1)
-		for _, tier := range cpu.Tiers() {
-			restore, _ := cpu.Force(tier)
-			for _, m := range []int{1, 5} {
-				got := make([]float32, m*n)
-				PackedHalf(got, []float32{1, 1, 1, 1, 1}, packed, kind, m, n, 1, 1, n, false)
-				for i, v := range got {
-					if w := want[i%n]; v != w && (v == v || w == w) {
-						t.Fatalf("%s, format %d, %d rows: %#04x is %v, want %v", tier, kind, m, i%n, v, w)
-					}
+	want := make([]float32, n)
+	half.FromF16(want, b)
+	packed := make([]uint16, PackedLen(n, 1))
+	PackHalf(packed, b, n, 1, 1)
+	for _, tier := range cpu.Tiers() {
+		restore, _ := cpu.Force(tier)
+		for _, m := range []int{1, 5} {
+			got := make([]float32, m*n)
+			PackedHalf(got, []float32{1, 1, 1, 1, 1}, packed, m, n, 1, 1, n, false)
+			for i, v := range got {
+				if w := want[i%n]; v != w && (v == v || w == w) {
+					t.Fatalf("%s, %d rows: %#04x is %v, want %v", tier, m, i%n, v, w)
 				}
 			}
-			restore()
 		}
+		restore()
 	}
 }
 
@@ -147,9 +139,9 @@ func TestPackedHalfNeedsWholeSlices(t *testing.T) {
 	for name, f := range map[string]func(c, a []float32, b, packed []uint16){
 		"b":      func(_, _ []float32, b, packed []uint16) { PackHalf(packed, b[1:], n, k, k) },
 		"dst":    func(_, _ []float32, b, packed []uint16) { PackHalf(packed[1:], b, n, k, k) },
-		"c":      func(c, a []float32, _, packed []uint16) { PackedHalf(c[1:], a, packed, F16, m, n, k, k, n, false) },
-		"a":      func(c, a []float32, _, packed []uint16) { PackedHalf(c, a[1:], packed, F16, m, n, k, k, n, false) },
-		"packed": func(c, a []float32, _, packed []uint16) { PackedHalf(c, a, packed[1:], F16, m, n, k, k, n, false) },
+		"c":      func(c, a []float32, _, packed []uint16) { PackedHalf(c[1:], a, packed, m, n, k, k, n, false) },
+		"a":      func(c, a []float32, _, packed []uint16) { PackedHalf(c, a[1:], packed, m, n, k, k, n, false) },
+		"packed": func(c, a []float32, _, packed []uint16) { PackedHalf(c, a, packed[1:], m, n, k, k, n, false) },
 	} {
 		for _, tier := range cpu.Tiers() {
 			restore, _ := cpu.Force(tier)
@@ -179,7 +171,10 @@ func BenchmarkHalf(b *testing.B) {
 		wide[i] = float32(i & 0xff)
 	}
 	for _, m := range []int{1, 4, 8, 48, 240} {
-		a, c := matrix[float32](r, m, k, k), make([]float32, m*n)
+		a, c, rounded := matrix[float32](r, m, k, k), make([]float32, m*n), make([]uint16, m*StrideBF16(k))
+		for i := range m {
+			half.ToBF16(rounded[i*StrideBF16(k):], a[i*k:][:k])
+		}
 		i := 0
 		name := fmt.Sprintf("%dx%dx%d", m, n, k)
 		run := func(name string, bytes int, f func(i int)) {
@@ -194,11 +189,12 @@ func BenchmarkHalf(b *testing.B) {
 		}
 		for _, tier := range cpu.Tiers()[1:] {
 			restore, _ := cpu.Force(tier)
-			for j, kind := range []Half{F16, BF16} {
-				run(fmt.Sprintf("%s/%s/%s", []string{"f16", "bf16"}[j], name, tier), 2*n*k, func(i int) {
-					PackedHalf(c, a, weights[i%matrices*n*k:][:n*k], kind, m, n, k, k, n, false)
-				})
-			}
+			run(fmt.Sprintf("f16/%s/%s", name, tier), 2*n*k, func(i int) {
+				PackedHalf(c, a, weights[i%matrices*n*k:][:n*k], m, n, k, k, n, false)
+			})
+			run(fmt.Sprintf("bf16/%s/%s", name, tier), 2*n*k, func(i int) {
+				BF16(c, rounded, weights[i%matrices*n*k:][:n*k], k*Width, m, n, k, StrideBF16(k), n, false)
+			})
 			run(fmt.Sprintf("f32/%s/%s", name, tier), 4*n*k, func(i int) {
 				Packed(c, a, wide[i%(matrices/2)*n*k:][:n*k], m, n, k, k, n, false)
 			})

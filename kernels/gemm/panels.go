@@ -3,15 +3,15 @@ package gemm
 import (
 	"unsafe"
 
+	"github.com/fucina-go/fucina/kernels/half"
 	"github.com/fucina-go/fucina/kernels/num"
 )
 
 // Panels is some rows of a packed matrix b: element j of row p of panel q is element q·Next + p·Width + j. They lie in
-// At, or, in a format of 16 bits, in Half; then T is float32.
+// At, or, as f16, in Half; then T is float32.
 type Panels[T num.Float] struct {
 	At   []T
 	Half []uint16
-	Kind Half
 	Next int
 
 	// Ahead is how many bytes behind what few rows multiply memory is fetched meanwhile: the way to what will be
@@ -39,7 +39,7 @@ func (b Panels[T]) Multiply(c, a []T, m, n, k, lda, ldc int, add bool) {
 	switch {
 	case k > 0 && assembly():
 		_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
-		all := panels[T]{step: Width, next: b.Next, kind: b.Kind, ahead: b.Ahead}
+		all := panels[T]{step: Width, next: b.Next, ahead: b.Ahead}
 		if all.ahead == 0 {
 			all.ahead = near
 		}
@@ -50,20 +50,20 @@ func (b Panels[T]) Multiply(c, a []T, m, n, k, lda, ldc int, add bool) {
 		}
 		multiplyPacked(c, a, all, m, n, k, lda, ldc, add)
 	case b.Half != nil:
-		plainHalf(singles(c), singles(a), b.Half[:end], b.Next, b.Kind, m, n, k, lda, ldc, add)
+		plainHalf(singles(c), singles(a), b.Half[:end], b.Next, m, n, k, lda, ldc, add)
 	default:
 		plainPacked(c, a, b.At[:end], b.Next, m, n, k, lda, ldc, add)
 	}
 }
 
-// Widen is the first k rows of n columns as numbers of T, exactly: as they lie, or, those of 16 bits, in room, which
+// Widen is the first k rows of n columns as numbers of T, exactly: as they lie, or, those of f16, in room, which
 // has PackedLen(n, k) elements.
 func (b Panels[T]) Widen(room []T, n, k int) Panels[T] {
 	if b.Half == nil {
 		return b
 	}
 	for j := 0; j < n; j += Width {
-		b.Kind.widen(singles(room[j*k:][:k*Width]), b.Half[j/Width*b.Next:][:k*Width])
+		half.FromF16(singles(room[j*k:][:k*Width]), b.Half[j/Width*b.Next:][:k*Width])
 	}
 	return Panels[T]{At: room, Next: k * Width}
 }

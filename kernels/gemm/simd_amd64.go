@@ -729,250 +729,446 @@ func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 //go:noescape
 func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
-// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile2x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x1 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile2x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x1 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile3x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x1 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile3x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x1 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile4x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs3x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x1 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile4x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs3x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x1 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile5x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs3x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs4x1 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile5x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs4x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs4x1 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile6x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs4x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs4x1 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile6x1BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs4x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile7x1BF16 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs5x1 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile7x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs5x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile8x1BF16 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs5x1 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile8x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs5x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile9x1BF16 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs5x1 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile9x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs5x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile10x1BF16 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs6x1 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile10x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs6x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile11x1BF16 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs6x1 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile11x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs6x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile12x1BF16 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs6x1 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile12x1BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs6x1AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile1x2BF16 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs7x1 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs7x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile2x2BF16 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs7x1 computes c = a·b, or c += a·b if add, of 7 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile2x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs7x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile3x2BF16 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs8x1 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile3x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs8x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile4x2BF16 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs8x1 computes c = a·b, or c += a·b if add, of 8 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile4x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs8x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile5x2BF16 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs9x1 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile5x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs9x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile6x2BF16 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs9x1 computes c = a·b, or c += a·b if add, of 9 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile6x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs9x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile7x2BF16 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs10x1 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile7x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs10x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile8x2BF16 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs10x1 computes c = a·b, or c += a·b if add, of 10 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile8x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs10x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile9x2BF16 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs11x1 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile9x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs11x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile10x2BF16 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs11x1 computes c = a·b, or c += a·b if add, of 11 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile10x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs11x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile11x2BF16 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs12x1 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile11x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs12x1AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile12x2BF16 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels: c[i·ldc+q·cnext+j] is
-// one chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b
-// being bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs12x1 computes c = a·b, or c += a·b if add, of 12 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile12x2BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs12x1AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x2 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x2 computes c = a·b, or c += a·b if add, of 1 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x4BF16AVX2(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile2x4BF16 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x2 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile2x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile3x4BF16 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x2 computes c = a·b, or c += a·b if add, of 2 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile3x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile4x4BF16 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x2 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile4x4BF16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs3x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs3x2 computes c = a·b, or c += a·b if add, of 3 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs3x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs4x2 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs4x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs4x2 computes c = a·b, or c += a·b if add, of 4 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs4x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs5x2 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs5x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs5x2 computes c = a·b, or c += a·b if add, of 5 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs5x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs6x2 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs6x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs6x2 computes c = a·b, or c += a·b if add, of 6 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs6x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs7x2 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs7x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs7x2 computes c = a·b, or c += a·b if add, of 7 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs7x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs8x2 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs8x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs8x2 computes c = a·b, or c += a·b if add, of 8 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs8x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs9x2 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs9x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs9x2 computes c = a·b, or c += a·b if add, of 9 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs9x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs10x2 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs10x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs10x2 computes c = a·b, or c += a·b if add, of 10 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs10x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs11x2 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs11x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs11x2 computes c = a·b, or c += a·b if add, of 11 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs11x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs12x2 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs12x2AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs12x2 computes c = a·b, or c += a·b if add, of 12 rows and 2 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs12x2AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs1x4 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs1x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs1x4 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs1x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs1x4 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs1x4AVX2(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs2x4 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs2x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs2x4 computes c = a·b, or c += a·b if add, of 2 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs2x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs3x4 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs3x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs3x4 computes c = a·b, or c += a·b if add, of 3 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs3x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs4x4 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs4x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs4x4 computes c = a·b, or c += a·b if add, of 4 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs4x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
@@ -1337,97 +1533,163 @@ func tileRowsF16(panels int) int {
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
-// tileBF16 computes a tile in the current tier; see tile1x1F32.
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
-	if cpu.Current() == cpu.AVX512 {
+// pairs computes a tile in the current tier; see pairs1x1.
+func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32) {
+	switch {
+	case cpu.Has(cpu.AVX512BF16):
 		switch rows<<2 + panels - 1 {
 		case 1<<2 + 0:
-			tile1x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs1x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 2<<2 + 0:
-			tile2x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs2x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 3<<2 + 0:
-			tile3x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs3x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 4<<2 + 0:
-			tile4x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs4x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 5<<2 + 0:
-			tile5x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs5x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 6<<2 + 0:
-			tile6x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs6x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 7<<2 + 0:
-			tile7x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs7x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 8<<2 + 0:
-			tile8x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs8x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 9<<2 + 0:
-			tile9x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs9x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 10<<2 + 0:
-			tile10x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs10x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 11<<2 + 0:
-			tile11x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs11x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 12<<2 + 0:
-			tile12x1BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs12x1AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 1<<2 + 1:
-			tile1x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs1x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 2<<2 + 1:
-			tile2x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs2x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 3<<2 + 1:
-			tile3x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs3x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 4<<2 + 1:
-			tile4x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs4x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 5<<2 + 1:
-			tile5x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs5x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 6<<2 + 1:
-			tile6x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs6x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 7<<2 + 1:
-			tile7x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs7x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 8<<2 + 1:
-			tile8x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs8x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 9<<2 + 1:
-			tile9x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs9x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 10<<2 + 1:
-			tile10x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs10x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 11<<2 + 1:
-			tile11x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs11x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 12<<2 + 1:
-			tile12x2BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs12x2AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 1<<2 + 3:
-			tile1x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs1x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 2<<2 + 3:
-			tile2x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs2x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 3<<2 + 3:
-			tile3x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs3x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 4<<2 + 3:
-			tile4x4BF16AVX512(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+			pairs4x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		default:
 			panic("no such tile")
 		}
-		return
-	}
-	switch rows<<2 + panels - 1 {
-	case 1<<2 + 0:
-		tile1x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 2<<2 + 0:
-		tile2x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 3<<2 + 0:
-		tile3x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 4<<2 + 0:
-		tile4x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 5<<2 + 0:
-		tile5x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 6<<2 + 0:
-		tile6x1BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
-	case 1<<2 + 3:
-		tile1x4BF16AVX2(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+	case cpu.Current() == cpu.AVX512:
+		switch rows<<2 + panels - 1 {
+		case 1<<2 + 0:
+			pairs1x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 2<<2 + 0:
+			pairs2x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 3<<2 + 0:
+			pairs3x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 4<<2 + 0:
+			pairs4x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 5<<2 + 0:
+			pairs5x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 6<<2 + 0:
+			pairs6x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 7<<2 + 0:
+			pairs7x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 8<<2 + 0:
+			pairs8x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 9<<2 + 0:
+			pairs9x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 10<<2 + 0:
+			pairs10x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 11<<2 + 0:
+			pairs11x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 12<<2 + 0:
+			pairs12x1AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 1<<2 + 1:
+			pairs1x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 2<<2 + 1:
+			pairs2x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 3<<2 + 1:
+			pairs3x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 4<<2 + 1:
+			pairs4x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 5<<2 + 1:
+			pairs5x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 6<<2 + 1:
+			pairs6x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 7<<2 + 1:
+			pairs7x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 8<<2 + 1:
+			pairs8x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 9<<2 + 1:
+			pairs9x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 10<<2 + 1:
+			pairs10x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 11<<2 + 1:
+			pairs11x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 12<<2 + 1:
+			pairs12x2AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 1<<2 + 3:
+			pairs1x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 2<<2 + 3:
+			pairs2x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 3<<2 + 3:
+			pairs3x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 4<<2 + 3:
+			pairs4x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		default:
+			panic("no such tile")
+		}
 	default:
-		panic("no such tile")
+		switch rows<<2 + panels - 1 {
+		case 1<<2 + 0:
+			pairs1x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 2<<2 + 0:
+			pairs2x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 3<<2 + 0:
+			pairs3x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 4<<2 + 0:
+			pairs4x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 5<<2 + 0:
+			pairs5x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 6<<2 + 0:
+			pairs6x1AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 1<<2 + 3:
+			pairs1x4AVX2(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		default:
+			panic("no such tile")
+		}
 	}
 }
 
-// tileRowsBF16 is the most rows of a tile, 0 if there is none.
-func tileRowsBF16(panels int) int {
-	if cpu.Current() == cpu.AVX512 {
+// pairsRows is the most rows of a tile, 0 if there is none.
+func pairsRows(panels int) int {
+	switch {
+	case cpu.Has(cpu.AVX512BF16):
 		return [5]int{1: 12, 2: 12, 4: 4}[panels]
+	case cpu.Current() == cpu.AVX512:
+		return [5]int{1: 12, 2: 12, 4: 4}[panels]
+	default:
+		return [5]int{1: 6, 2: 0, 4: 1}[panels]
 	}
-	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
 // hasMasks tells that packPartF32 is there.

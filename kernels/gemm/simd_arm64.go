@@ -188,54 +188,54 @@ func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *floa
 //go:noescape
 func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
-// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x1 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs2x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x1 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs3x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs4x1 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs4x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs5x1 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs5x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs6x1 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs6x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
-// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x4 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 //
 //go:noescape
-func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
+func pairs1x4(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
@@ -374,30 +374,30 @@ func tileRowsF16(panels int) int {
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 
-// tileBF16 computes a tile in the current tier; see tile1x1F32.
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
+// pairs computes a tile in the current tier; see pairs1x1.
+func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32) {
 	switch rows<<2 + panels - 1 {
 	case 1<<2 + 0:
-		tile1x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs1x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 2<<2 + 0:
-		tile2x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs2x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 3<<2 + 0:
-		tile3x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs3x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 4<<2 + 0:
-		tile4x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs4x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 5<<2 + 0:
-		tile5x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs5x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 6<<2 + 0:
-		tile6x1BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs6x1(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	case 1<<2 + 3:
-		tile1x4BF16(k, a, lda, b, bstep, bnext, c, ldc, cnext, add, ahead)
+		pairs1x4(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 	default:
 		panic("no such tile")
 	}
 }
 
-// tileRowsBF16 is the most rows of a tile, 0 if there is none.
-func tileRowsBF16(panels int) int {
+// pairsRows is the most rows of a tile, 0 if there is none.
+func pairsRows(panels int) int {
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
 }
 

@@ -2370,19 +2370,27 @@ done:
 	FMOVQ F15, 48(R4)
 	RET
 
-// tile1x1BF16 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 4 vector registers, row by row; one p touches 68 bytes.
 //
-// func tile1x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile1x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs1x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs1x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2397,37 +2405,96 @@ zero:
 	VEOR V3.B16, V3.B16, V3.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F4
+	FMOVS (R1), F4
+	WORD $0x4e3f1c84 // AND V4, V4, V31 of 4-byte lanes
+	FMOVQ 0(R13), F5
+	WORD $0x4e3f1ca5 // AND V5, V5, V31 of 4-byte lanes
+	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
+	FMOVQ 16(R13), F6
+	WORD $0x4e3f1cc6 // AND V6, V6, V31 of 4-byte lanes
+	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
+	FMOVQ 32(R13), F7
+	WORD $0x4e3f1ce7 // AND V7, V7, V31 of 4-byte lanes
+	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
+	FMOVQ 48(R13), F8
+	WORD $0x4e3f1d08 // AND V8, V8, V31 of 4-byte lanes
+	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
+	FMOVS (R1), F4
+	WORD $0x4f305484 // SHL V4, V4, $16 of 4-byte lanes
+	FMOVQ 0(R13), F5
+	WORD $0x4f3054a5 // SHL V5, V5, $16 of 4-byte lanes
+	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
+	FMOVQ 16(R13), F6
+	WORD $0x4f3054c6 // SHL V6, V6, $16 of 4-byte lanes
+	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
+	FMOVQ 32(R13), F7
+	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
+	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
+	FMOVQ 48(R13), F8
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
+	ADD $4, R1
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F4
+	WORD $0x4e3f1c84 // AND V4, V4, V31 of 4-byte lanes
 	FMOVD 0(R13), F5
-	WORD $0x2e6138a5 // SHLL by 16 V5, V5, V0 of 4-byte lanes
+	WORD $0x2f10a4a5 // UXTL V5, V5, V0 of 4-byte lanes
+	WORD $0x4e3f1ca5 // AND V5, V5, V31 of 4-byte lanes
 	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
 	FMOVD 8(R13), F6
-	WORD $0x2e6138c6 // SHLL by 16 V6, V6, V0 of 4-byte lanes
+	WORD $0x2f10a4c6 // UXTL V6, V6, V0 of 4-byte lanes
+	WORD $0x4e3f1cc6 // AND V6, V6, V31 of 4-byte lanes
 	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
 	FMOVD 16(R13), F7
-	WORD $0x2e6138e7 // SHLL by 16 V7, V7, V0 of 4-byte lanes
+	WORD $0x2f10a4e7 // UXTL V7, V7, V0 of 4-byte lanes
+	WORD $0x4e3f1ce7 // AND V7, V7, V31 of 4-byte lanes
 	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
 	FMOVD 24(R13), F8
-	WORD $0x2e613908 // SHLL by 16 V8, V8, V0 of 4-byte lanes
+	WORD $0x2f10a508 // UXTL V8, V8, V0 of 4-byte lanes
+	WORD $0x4e3f1d08 // AND V8, V8, V31 of 4-byte lanes
 	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	MOVHU (R1), R7
+	FMOVS R7, F4
+	WORD $0x4f305484 // SHL V4, V4, $16 of 4-byte lanes
+	FMOVD 0(R13), F5
+	WORD $0x2f10a4a5 // UXTL V5, V5, V0 of 4-byte lanes
+	WORD $0x4f3054a5 // SHL V5, V5, $16 of 4-byte lanes
+	WORD $0x4f8410a0 // FMLA by element 0 V0, V5, V4 of 4-byte lanes
+	FMOVD 8(R13), F6
+	WORD $0x2f10a4c6 // UXTL V6, V6, V0 of 4-byte lanes
+	WORD $0x4f3054c6 // SHL V6, V6, $16 of 4-byte lanes
+	WORD $0x4f8410c1 // FMLA by element 0 V1, V6, V4 of 4-byte lanes
+	FMOVD 16(R13), F7
+	WORD $0x2f10a4e7 // UXTL V7, V7, V0 of 4-byte lanes
+	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
+	WORD $0x4f8410e2 // FMLA by element 0 V2, V7, V4 of 4-byte lanes
+	FMOVD 24(R13), F8
+	WORD $0x2f10a508 // UXTL V8, V8, V0 of 4-byte lanes
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	WORD $0x4f841103 // FMLA by element 0 V3, V8, V4 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -2435,20 +2502,33 @@ done:
 	FMOVQ F2, 32(R4)
 	FMOVQ F3, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile2x1BF16 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs2x1 computes c = a·b, or c += a·b if add, of 2 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 8 vector registers, row by row; one p touches 72 bytes.
 //
-// func tile2x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile2x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs2x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs2x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2473,43 +2553,124 @@ zero:
 	VEOR V7.B16, V7.B16, V7.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	ADD R8, R1, R2
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F8
-	FMOVS.P 4(R2), F9
+	FMOVS (R1), F8
+	WORD $0x4e3f1d08 // AND V8, V8, V31 of 4-byte lanes
+	FMOVS (R2), F9
+	WORD $0x4e3f1d29 // AND V9, V9, V31 of 4-byte lanes
+	FMOVQ 0(R13), F10
+	WORD $0x4e3f1d4a // AND V10, V10, V31 of 4-byte lanes
+	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
+	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
+	FMOVQ 16(R13), F11
+	WORD $0x4e3f1d6b // AND V11, V11, V31 of 4-byte lanes
+	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
+	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
+	FMOVQ 32(R13), F12
+	WORD $0x4e3f1d8c // AND V12, V12, V31 of 4-byte lanes
+	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
+	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
+	FMOVQ 48(R13), F13
+	WORD $0x4e3f1dad // AND V13, V13, V31 of 4-byte lanes
+	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
+	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
+	FMOVS (R1), F8
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	FMOVS (R2), F9
+	WORD $0x4f305529 // SHL V9, V9, $16 of 4-byte lanes
+	FMOVQ 0(R13), F10
+	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
+	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
+	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
+	FMOVQ 16(R13), F11
+	WORD $0x4f30556b // SHL V11, V11, $16 of 4-byte lanes
+	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
+	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
+	FMOVQ 32(R13), F12
+	WORD $0x4f30558c // SHL V12, V12, $16 of 4-byte lanes
+	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
+	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
+	FMOVQ 48(R13), F13
+	WORD $0x4f3055ad // SHL V13, V13, $16 of 4-byte lanes
+	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
+	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
+	ADD $4, R1
+	ADD $4, R2
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F8
+	WORD $0x4e3f1d08 // AND V8, V8, V31 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F9
+	WORD $0x4e3f1d29 // AND V9, V9, V31 of 4-byte lanes
 	FMOVD 0(R13), F10
-	WORD $0x2e61394a // SHLL by 16 V10, V10, V0 of 4-byte lanes
+	WORD $0x2f10a54a // UXTL V10, V10, V0 of 4-byte lanes
+	WORD $0x4e3f1d4a // AND V10, V10, V31 of 4-byte lanes
 	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
 	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
 	FMOVD 8(R13), F11
-	WORD $0x2e61396b // SHLL by 16 V11, V11, V0 of 4-byte lanes
+	WORD $0x2f10a56b // UXTL V11, V11, V0 of 4-byte lanes
+	WORD $0x4e3f1d6b // AND V11, V11, V31 of 4-byte lanes
 	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
 	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
 	FMOVD 16(R13), F12
-	WORD $0x2e61398c // SHLL by 16 V12, V12, V0 of 4-byte lanes
+	WORD $0x2f10a58c // UXTL V12, V12, V0 of 4-byte lanes
+	WORD $0x4e3f1d8c // AND V12, V12, V31 of 4-byte lanes
 	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
 	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
 	FMOVD 24(R13), F13
-	WORD $0x2e6139ad // SHLL by 16 V13, V13, V0 of 4-byte lanes
+	WORD $0x2f10a5ad // UXTL V13, V13, V0 of 4-byte lanes
+	WORD $0x4e3f1dad // AND V13, V13, V31 of 4-byte lanes
 	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
 	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	MOVHU (R1), R7
+	FMOVS R7, F8
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F9
+	WORD $0x4f305529 // SHL V9, V9, $16 of 4-byte lanes
+	FMOVD 0(R13), F10
+	WORD $0x2f10a54a // UXTL V10, V10, V0 of 4-byte lanes
+	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
+	WORD $0x4f881140 // FMLA by element 0 V0, V10, V8 of 4-byte lanes
+	WORD $0x4f891144 // FMLA by element 0 V4, V10, V9 of 4-byte lanes
+	FMOVD 8(R13), F11
+	WORD $0x2f10a56b // UXTL V11, V11, V0 of 4-byte lanes
+	WORD $0x4f30556b // SHL V11, V11, $16 of 4-byte lanes
+	WORD $0x4f881161 // FMLA by element 0 V1, V11, V8 of 4-byte lanes
+	WORD $0x4f891165 // FMLA by element 0 V5, V11, V9 of 4-byte lanes
+	FMOVD 16(R13), F12
+	WORD $0x2f10a58c // UXTL V12, V12, V0 of 4-byte lanes
+	WORD $0x4f30558c // SHL V12, V12, $16 of 4-byte lanes
+	WORD $0x4f881182 // FMLA by element 0 V2, V12, V8 of 4-byte lanes
+	WORD $0x4f891186 // FMLA by element 0 V6, V12, V9 of 4-byte lanes
+	FMOVD 24(R13), F13
+	WORD $0x2f10a5ad // UXTL V13, V13, V0 of 4-byte lanes
+	WORD $0x4f3055ad // SHL V13, V13, $16 of 4-byte lanes
+	WORD $0x4f8811a3 // FMLA by element 0 V3, V13, V8 of 4-byte lanes
+	WORD $0x4f8911a7 // FMLA by element 0 V7, V13, V9 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -2523,20 +2684,33 @@ done:
 	FMOVQ F6, 32(R4)
 	FMOVQ F7, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile3x1BF16 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs3x1 computes c = a·b, or c += a·b if add, of 3 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 12 vector registers, row by row; one p touches 76 bytes.
 //
-// func tile3x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile3x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs3x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs3x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2571,49 +2745,152 @@ zero:
 	VEOR V11.B16, V11.B16, V11.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	ADD R8, R1, R2
 	ADD R8, R2, R3
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F12
-	FMOVS.P 4(R2), F13
-	FMOVS.P 4(R3), F14
+	FMOVS (R1), F12
+	WORD $0x4e3f1d8c // AND V12, V12, V31 of 4-byte lanes
+	FMOVS (R2), F13
+	WORD $0x4e3f1dad // AND V13, V13, V31 of 4-byte lanes
+	FMOVS (R3), F14
+	WORD $0x4e3f1dce // AND V14, V14, V31 of 4-byte lanes
+	FMOVQ 0(R13), F15
+	WORD $0x4e3f1def // AND V15, V15, V31 of 4-byte lanes
+	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
+	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
+	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
+	FMOVQ 16(R13), F16
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
+	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
+	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
+	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
+	FMOVQ 32(R13), F17
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
+	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
+	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
+	FMOVQ 48(R13), F18
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
+	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
+	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
+	FMOVS (R1), F12
+	WORD $0x4f30558c // SHL V12, V12, $16 of 4-byte lanes
+	FMOVS (R2), F13
+	WORD $0x4f3055ad // SHL V13, V13, $16 of 4-byte lanes
+	FMOVS (R3), F14
+	WORD $0x4f3055ce // SHL V14, V14, $16 of 4-byte lanes
+	FMOVQ 0(R13), F15
+	WORD $0x4f3055ef // SHL V15, V15, $16 of 4-byte lanes
+	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
+	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
+	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
+	FMOVQ 16(R13), F16
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
+	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
+	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
+	FMOVQ 32(R13), F17
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
+	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
+	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
+	FMOVQ 48(R13), F18
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
+	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
+	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
+	ADD $4, R1
+	ADD $4, R2
+	ADD $4, R3
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F12
+	WORD $0x4e3f1d8c // AND V12, V12, V31 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F13
+	WORD $0x4e3f1dad // AND V13, V13, V31 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F14
+	WORD $0x4e3f1dce // AND V14, V14, V31 of 4-byte lanes
 	FMOVD 0(R13), F15
-	WORD $0x2e6139ef // SHLL by 16 V15, V15, V0 of 4-byte lanes
+	WORD $0x2f10a5ef // UXTL V15, V15, V0 of 4-byte lanes
+	WORD $0x4e3f1def // AND V15, V15, V31 of 4-byte lanes
 	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
 	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
 	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
 	FMOVD 8(R13), F16
-	WORD $0x2e613a10 // SHLL by 16 V16, V16, V0 of 4-byte lanes
+	WORD $0x2f10a610 // UXTL V16, V16, V0 of 4-byte lanes
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
 	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
 	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
 	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
 	FMOVD 16(R13), F17
-	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
 	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
 	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
 	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
 	FMOVD 24(R13), F18
-	WORD $0x2e613a52 // SHLL by 16 V18, V18, V0 of 4-byte lanes
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
 	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
 	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
 	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	MOVHU (R1), R7
+	FMOVS R7, F12
+	WORD $0x4f30558c // SHL V12, V12, $16 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F13
+	WORD $0x4f3055ad // SHL V13, V13, $16 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F14
+	WORD $0x4f3055ce // SHL V14, V14, $16 of 4-byte lanes
+	FMOVD 0(R13), F15
+	WORD $0x2f10a5ef // UXTL V15, V15, V0 of 4-byte lanes
+	WORD $0x4f3055ef // SHL V15, V15, $16 of 4-byte lanes
+	WORD $0x4f8c11e0 // FMLA by element 0 V0, V15, V12 of 4-byte lanes
+	WORD $0x4f8d11e4 // FMLA by element 0 V4, V15, V13 of 4-byte lanes
+	WORD $0x4f8e11e8 // FMLA by element 0 V8, V15, V14 of 4-byte lanes
+	FMOVD 8(R13), F16
+	WORD $0x2f10a610 // UXTL V16, V16, V0 of 4-byte lanes
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	WORD $0x4f8c1201 // FMLA by element 0 V1, V16, V12 of 4-byte lanes
+	WORD $0x4f8d1205 // FMLA by element 0 V5, V16, V13 of 4-byte lanes
+	WORD $0x4f8e1209 // FMLA by element 0 V9, V16, V14 of 4-byte lanes
+	FMOVD 16(R13), F17
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f8c1222 // FMLA by element 0 V2, V17, V12 of 4-byte lanes
+	WORD $0x4f8d1226 // FMLA by element 0 V6, V17, V13 of 4-byte lanes
+	WORD $0x4f8e122a // FMLA by element 0 V10, V17, V14 of 4-byte lanes
+	FMOVD 24(R13), F18
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f8c1243 // FMLA by element 0 V3, V18, V12 of 4-byte lanes
+	WORD $0x4f8d1247 // FMLA by element 0 V7, V18, V13 of 4-byte lanes
+	WORD $0x4f8e124b // FMLA by element 0 V11, V18, V14 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -2633,20 +2910,33 @@ done:
 	FMOVQ F10, 32(R4)
 	FMOVQ F11, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile4x1BF16 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs4x1 computes c = a·b, or c += a·b if add, of 4 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 80 bytes.
 //
-// func tile4x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile4x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs4x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs4x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2691,55 +2981,180 @@ zero:
 	VEOR V15.B16, V15.B16, V15.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	ADD R8, R1, R2
 	ADD R8, R2, R3
 	ADD R8, R3, R4
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F16
-	FMOVS.P 4(R2), F17
-	FMOVS.P 4(R3), F18
-	FMOVS.P 4(R4), F19
+	FMOVS (R1), F16
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
+	FMOVS (R2), F17
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	FMOVS (R3), F18
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	FMOVS (R4), F19
+	WORD $0x4e3f1e73 // AND V19, V19, V31 of 4-byte lanes
+	FMOVQ 0(R13), F20
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
+	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
+	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
+	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
+	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
+	FMOVQ 16(R13), F21
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
+	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
+	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
+	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
+	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
+	FMOVQ 32(R13), F22
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
+	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
+	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
+	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
+	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
+	FMOVQ 48(R13), F23
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
+	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
+	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
+	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
+	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
+	FMOVS (R1), F16
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	FMOVS (R2), F17
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	FMOVS (R3), F18
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	FMOVS (R4), F19
+	WORD $0x4f305673 // SHL V19, V19, $16 of 4-byte lanes
+	FMOVQ 0(R13), F20
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
+	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
+	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
+	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
+	FMOVQ 16(R13), F21
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
+	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
+	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
+	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
+	FMOVQ 32(R13), F22
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
+	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
+	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
+	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
+	FMOVQ 48(R13), F23
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
+	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
+	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
+	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
+	ADD $4, R1
+	ADD $4, R2
+	ADD $4, R3
+	ADD $4, R4
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F16
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F17
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F18
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F19
+	WORD $0x4e3f1e73 // AND V19, V19, V31 of 4-byte lanes
 	FMOVD 0(R13), F20
-	WORD $0x2e613a94 // SHLL by 16 V20, V20, V0 of 4-byte lanes
+	WORD $0x2f10a694 // UXTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
 	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
 	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
 	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
 	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
 	FMOVD 8(R13), F21
-	WORD $0x2e613ab5 // SHLL by 16 V21, V21, V0 of 4-byte lanes
+	WORD $0x2f10a6b5 // UXTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
 	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
 	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
 	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
 	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
 	FMOVD 16(R13), F22
-	WORD $0x2e613ad6 // SHLL by 16 V22, V22, V0 of 4-byte lanes
+	WORD $0x2f10a6d6 // UXTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
 	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
 	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
 	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
 	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
 	FMOVD 24(R13), F23
-	WORD $0x2e613af7 // SHLL by 16 V23, V23, V0 of 4-byte lanes
+	WORD $0x2f10a6f7 // UXTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
 	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
 	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
 	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
 	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	MOVHU (R1), R7
+	FMOVS R7, F16
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F17
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F18
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F19
+	WORD $0x4f305673 // SHL V19, V19, $16 of 4-byte lanes
+	FMOVD 0(R13), F20
+	WORD $0x2f10a694 // UXTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	WORD $0x4f901280 // FMLA by element 0 V0, V20, V16 of 4-byte lanes
+	WORD $0x4f911284 // FMLA by element 0 V4, V20, V17 of 4-byte lanes
+	WORD $0x4f921288 // FMLA by element 0 V8, V20, V18 of 4-byte lanes
+	WORD $0x4f93128c // FMLA by element 0 V12, V20, V19 of 4-byte lanes
+	FMOVD 8(R13), F21
+	WORD $0x2f10a6b5 // UXTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	WORD $0x4f9012a1 // FMLA by element 0 V1, V21, V16 of 4-byte lanes
+	WORD $0x4f9112a5 // FMLA by element 0 V5, V21, V17 of 4-byte lanes
+	WORD $0x4f9212a9 // FMLA by element 0 V9, V21, V18 of 4-byte lanes
+	WORD $0x4f9312ad // FMLA by element 0 V13, V21, V19 of 4-byte lanes
+	FMOVD 16(R13), F22
+	WORD $0x2f10a6d6 // UXTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	WORD $0x4f9012c2 // FMLA by element 0 V2, V22, V16 of 4-byte lanes
+	WORD $0x4f9112c6 // FMLA by element 0 V6, V22, V17 of 4-byte lanes
+	WORD $0x4f9212ca // FMLA by element 0 V10, V22, V18 of 4-byte lanes
+	WORD $0x4f9312ce // FMLA by element 0 V14, V22, V19 of 4-byte lanes
+	FMOVD 24(R13), F23
+	WORD $0x2f10a6f7 // UXTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	WORD $0x4f9012e3 // FMLA by element 0 V3, V23, V16 of 4-byte lanes
+	WORD $0x4f9112e7 // FMLA by element 0 V7, V23, V17 of 4-byte lanes
+	WORD $0x4f9212eb // FMLA by element 0 V11, V23, V18 of 4-byte lanes
+	WORD $0x4f9312ef // FMLA by element 0 V15, V23, V19 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -2765,20 +3180,33 @@ done:
 	FMOVQ F14, 32(R4)
 	FMOVQ F15, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile5x1BF16 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs5x1 computes c = a·b, or c += a·b if add, of 5 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 20 vector registers, row by row; one p touches 84 bytes.
 //
-// func tile5x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile5x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs5x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs5x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2833,61 +3261,208 @@ zero:
 	VEOR V19.B16, V19.B16, V19.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	ADD R8, R1, R2
 	ADD R8, R2, R3
 	ADD R8, R3, R4
 	ADD R8, R4, R5
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F20
-	FMOVS.P 4(R2), F21
-	FMOVS.P 4(R3), F22
-	FMOVS.P 4(R4), F23
-	FMOVS.P 4(R5), F24
+	FMOVS (R1), F20
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
+	FMOVS (R2), F21
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
+	FMOVS (R3), F22
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
+	FMOVS (R4), F23
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
+	FMOVS (R5), F24
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
+	FMOVQ 0(R13), F25
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
+	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
+	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
+	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
+	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
+	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
+	FMOVQ 16(R13), F26
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
+	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
+	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
+	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
+	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
+	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
+	FMOVQ 32(R13), F27
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
+	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
+	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
+	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
+	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
+	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
+	FMOVQ 48(R13), F28
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
+	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
+	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
+	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
+	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
+	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
+	FMOVS (R1), F20
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	FMOVS (R2), F21
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	FMOVS (R3), F22
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	FMOVS (R4), F23
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	FMOVS (R5), F24
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	FMOVQ 0(R13), F25
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
+	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
+	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
+	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
+	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
+	FMOVQ 16(R13), F26
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
+	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
+	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
+	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
+	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
+	FMOVQ 32(R13), F27
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
+	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
+	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
+	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
+	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
+	FMOVQ 48(R13), F28
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
+	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
+	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
+	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
+	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
+	ADD $4, R1
+	ADD $4, R2
+	ADD $4, R3
+	ADD $4, R4
+	ADD $4, R5
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F20
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F21
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F22
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F23
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
+	MOVHU (R5), R7
+	FMOVS R7, F24
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
 	FMOVD 0(R13), F25
-	WORD $0x2e613b39 // SHLL by 16 V25, V25, V0 of 4-byte lanes
+	WORD $0x2f10a739 // UXTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
 	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
 	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
 	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
 	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
 	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
 	FMOVD 8(R13), F26
-	WORD $0x2e613b5a // SHLL by 16 V26, V26, V0 of 4-byte lanes
+	WORD $0x2f10a75a // UXTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
 	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
 	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
 	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
 	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
 	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
 	FMOVD 16(R13), F27
-	WORD $0x2e613b7b // SHLL by 16 V27, V27, V0 of 4-byte lanes
+	WORD $0x2f10a77b // UXTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
 	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
 	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
 	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
 	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
 	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
 	FMOVD 24(R13), F28
-	WORD $0x2e613b9c // SHLL by 16 V28, V28, V0 of 4-byte lanes
+	WORD $0x2f10a79c // UXTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
 	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
 	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
 	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
 	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
 	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	MOVHU (R1), R7
+	FMOVS R7, F20
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F21
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F22
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F23
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	MOVHU (R5), R7
+	FMOVS R7, F24
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	FMOVD 0(R13), F25
+	WORD $0x2f10a739 // UXTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	WORD $0x4f941320 // FMLA by element 0 V0, V25, V20 of 4-byte lanes
+	WORD $0x4f951324 // FMLA by element 0 V4, V25, V21 of 4-byte lanes
+	WORD $0x4f961328 // FMLA by element 0 V8, V25, V22 of 4-byte lanes
+	WORD $0x4f97132c // FMLA by element 0 V12, V25, V23 of 4-byte lanes
+	WORD $0x4f981330 // FMLA by element 0 V16, V25, V24 of 4-byte lanes
+	FMOVD 8(R13), F26
+	WORD $0x2f10a75a // UXTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	WORD $0x4f941341 // FMLA by element 0 V1, V26, V20 of 4-byte lanes
+	WORD $0x4f951345 // FMLA by element 0 V5, V26, V21 of 4-byte lanes
+	WORD $0x4f961349 // FMLA by element 0 V9, V26, V22 of 4-byte lanes
+	WORD $0x4f97134d // FMLA by element 0 V13, V26, V23 of 4-byte lanes
+	WORD $0x4f981351 // FMLA by element 0 V17, V26, V24 of 4-byte lanes
+	FMOVD 16(R13), F27
+	WORD $0x2f10a77b // UXTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	WORD $0x4f941362 // FMLA by element 0 V2, V27, V20 of 4-byte lanes
+	WORD $0x4f951366 // FMLA by element 0 V6, V27, V21 of 4-byte lanes
+	WORD $0x4f96136a // FMLA by element 0 V10, V27, V22 of 4-byte lanes
+	WORD $0x4f97136e // FMLA by element 0 V14, V27, V23 of 4-byte lanes
+	WORD $0x4f981372 // FMLA by element 0 V18, V27, V24 of 4-byte lanes
+	FMOVD 24(R13), F28
+	WORD $0x2f10a79c // UXTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	WORD $0x4f941383 // FMLA by element 0 V3, V28, V20 of 4-byte lanes
+	WORD $0x4f951387 // FMLA by element 0 V7, V28, V21 of 4-byte lanes
+	WORD $0x4f96138b // FMLA by element 0 V11, V28, V22 of 4-byte lanes
+	WORD $0x4f97138f // FMLA by element 0 V15, V28, V23 of 4-byte lanes
+	WORD $0x4f981393 // FMLA by element 0 V19, V28, V24 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -2919,20 +3494,33 @@ done:
 	FMOVQ F18, 32(R4)
 	FMOVQ F19, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile6x1BF16 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs6x1 computes c = a·b, or c += a·b if add, of 6 rows and 1 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
 //
-// func tile6x1BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile6x1BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs6x1(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs6x1(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -2997,67 +3585,236 @@ zero:
 	VEOR V23.B16, V23.B16, V23.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	ADD R8, R1, R2
 	ADD R8, R2, R3
 	ADD R8, R3, R4
 	ADD R8, R4, R5
 	ADD R8, R5, R6
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F24
-	FMOVS.P 4(R2), F25
-	FMOVS.P 4(R3), F26
-	FMOVS.P 4(R4), F27
-	FMOVS.P 4(R5), F28
-	FMOVS.P 4(R6), F29
-	FMOVD 0(R13), F30
-	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	FMOVS (R1), F24
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
+	FMOVS (R2), F25
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
+	FMOVS (R3), F26
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
+	FMOVS (R4), F27
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
+	FMOVS (R5), F28
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
+	FMOVS (R6), F29
+	WORD $0x4e3f1fbd // AND V29, V29, V31 of 4-byte lanes
+	FMOVQ 0(R13), F30
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
 	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
 	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
 	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
 	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
 	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
 	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
-	FMOVD 8(R13), F31
-	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
-	WORD $0x4f9813e1 // FMLA by element 0 V1, V31, V24 of 4-byte lanes
-	WORD $0x4f9913e5 // FMLA by element 0 V5, V31, V25 of 4-byte lanes
-	WORD $0x4f9a13e9 // FMLA by element 0 V9, V31, V26 of 4-byte lanes
-	WORD $0x4f9b13ed // FMLA by element 0 V13, V31, V27 of 4-byte lanes
-	WORD $0x4f9c13f1 // FMLA by element 0 V17, V31, V28 of 4-byte lanes
-	WORD $0x4f9d13f5 // FMLA by element 0 V21, V31, V29 of 4-byte lanes
-	FMOVD 16(R13), F30
-	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	FMOVQ 16(R13), F30
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c1 // FMLA by element 0 V1, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c5 // FMLA by element 0 V5, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c9 // FMLA by element 0 V9, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cd // FMLA by element 0 V13, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d1 // FMLA by element 0 V17, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d5 // FMLA by element 0 V21, V30, V29 of 4-byte lanes
+	FMOVQ 32(R13), F30
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
 	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
 	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
 	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
 	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
 	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
 	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
-	FMOVD 24(R13), F31
-	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
-	WORD $0x4f9813e3 // FMLA by element 0 V3, V31, V24 of 4-byte lanes
-	WORD $0x4f9913e7 // FMLA by element 0 V7, V31, V25 of 4-byte lanes
-	WORD $0x4f9a13eb // FMLA by element 0 V11, V31, V26 of 4-byte lanes
-	WORD $0x4f9b13ef // FMLA by element 0 V15, V31, V27 of 4-byte lanes
-	WORD $0x4f9c13f3 // FMLA by element 0 V19, V31, V28 of 4-byte lanes
-	WORD $0x4f9d13f7 // FMLA by element 0 V23, V31, V29 of 4-byte lanes
-	ADD R9, R13
-	SUBS $1, R0
-	BNE loop
+	FMOVQ 48(R13), F30
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c3 // FMLA by element 0 V3, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c7 // FMLA by element 0 V7, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13cb // FMLA by element 0 V11, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cf // FMLA by element 0 V15, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d3 // FMLA by element 0 V19, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d7 // FMLA by element 0 V23, V30, V29 of 4-byte lanes
+	FMOVS (R1), F24
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	FMOVS (R2), F25
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	FMOVS (R3), F26
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	FMOVS (R4), F27
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	FMOVS (R5), F28
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	FMOVS (R6), F29
+	WORD $0x4f3057bd // SHL V29, V29, $16 of 4-byte lanes
+	FMOVQ 0(R13), F30
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVQ 16(R13), F30
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c1 // FMLA by element 0 V1, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c5 // FMLA by element 0 V5, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c9 // FMLA by element 0 V9, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cd // FMLA by element 0 V13, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d1 // FMLA by element 0 V17, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d5 // FMLA by element 0 V21, V30, V29 of 4-byte lanes
+	FMOVQ 32(R13), F30
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVQ 48(R13), F30
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c3 // FMLA by element 0 V3, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c7 // FMLA by element 0 V7, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13cb // FMLA by element 0 V11, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cf // FMLA by element 0 V15, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d3 // FMLA by element 0 V19, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d7 // FMLA by element 0 V23, V30, V29 of 4-byte lanes
+	ADD $4, R1
+	ADD $4, R2
+	ADD $4, R3
+	ADD $4, R4
+	ADD $4, R5
+	ADD $4, R6
+	ADD $64, R13
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F24
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F25
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F26
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F27
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
+	MOVHU (R5), R7
+	FMOVS R7, F28
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
+	MOVHU (R6), R7
+	FMOVS R7, F29
+	WORD $0x4e3f1fbd // AND V29, V29, V31 of 4-byte lanes
+	FMOVD 0(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVD 8(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c1 // FMLA by element 0 V1, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c5 // FMLA by element 0 V5, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c9 // FMLA by element 0 V9, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cd // FMLA by element 0 V13, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d1 // FMLA by element 0 V17, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d5 // FMLA by element 0 V21, V30, V29 of 4-byte lanes
+	FMOVD 16(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVD 24(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9813c3 // FMLA by element 0 V3, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c7 // FMLA by element 0 V7, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13cb // FMLA by element 0 V11, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cf // FMLA by element 0 V15, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d3 // FMLA by element 0 V19, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d7 // FMLA by element 0 V23, V30, V29 of 4-byte lanes
+	MOVHU (R1), R7
+	FMOVS R7, F24
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	MOVHU (R2), R7
+	FMOVS R7, F25
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	MOVHU (R3), R7
+	FMOVS R7, F26
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	MOVHU (R4), R7
+	FMOVS R7, F27
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	MOVHU (R5), R7
+	FMOVS R7, F28
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	MOVHU (R6), R7
+	FMOVS R7, F29
+	WORD $0x4f3057bd // SHL V29, V29, $16 of 4-byte lanes
+	FMOVD 0(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVD 8(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c1 // FMLA by element 0 V1, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c5 // FMLA by element 0 V5, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c9 // FMLA by element 0 V9, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cd // FMLA by element 0 V13, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d1 // FMLA by element 0 V17, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d5 // FMLA by element 0 V21, V30, V29 of 4-byte lanes
+	FMOVD 16(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVD 24(R13), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9813c3 // FMLA by element 0 V3, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c7 // FMLA by element 0 V7, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13cb // FMLA by element 0 V11, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cf // FMLA by element 0 V15, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d3 // FMLA by element 0 V19, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d7 // FMLA by element 0 V23, V30, V29 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -3095,20 +3852,33 @@ done:
 	FMOVQ F22, 32(R4)
 	FMOVQ F23, 48(R4)
 	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
+	RET
 
-// tile1x4BF16 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels: c[i·ldc+q·cnext+j] is one
-// chain of fused multiply-adds over p < k of a[i·lda+p]·b[p·bstep+q·bnext+j], the elements of b being
-// bf16. Four panels have what lies ahead bytes behind each line fetched when they read it.
+// pairs1x4 computes c = a·b, or c += a·b if add, of 1 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
 // Accumulators in the lowest 16 vector registers, row by row; one p touches 260 bytes.
 //
-// func tile1x4BF16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
-TEXT ·tile1x4BF16(SB), NOSPLIT, $0-88
-	MOVBU add+72(FP), R0
+// func pairs1x4(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+TEXT ·pairs1x4(SB), NOSPLIT, $0-88
+	MOVD FPCR, R11
+	MOVD FPSR, R12
+	ORR $(1<<24), R11, R7
+	MOVD R7, FPCR
+	MOVD $0, R7
+	MOVD R7, FPSR
+	MOVD $0xffff0000, R7
+	VDUP R7, V31.S4
+	MOVBU add+64(FP), R0
 	CBZ R0, zero
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ 0(R4), F0
@@ -3150,79 +3920,270 @@ zero:
 	VEOR V15.B16, V15.B16, V15.B16
 start:
 	MOVD k+0(FP), R0
-	CBZ R0, done
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R8
-	LSL $2, R8
+	LSL $1, R8
 	MOVD b+24(FP), R13
-	MOVD bstep+32(FP), R9
-	LSL $1, R9
-	MOVD bnext+40(FP), R10
+	MOVD bnext+32(FP), R10
 	LSL $1, R10
 	ADD R10, R13, R14
 	ADD R10, R14, R15
 	ADD R10, R15, R16
+	SUBS $2, R0
+	BLT last
 loop:
-	FMOVS.P 4(R1), F16
+	FMOVS (R1), F16
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
+	FMOVQ 0(R13), F17
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
+	FMOVQ 16(R13), F18
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
+	FMOVQ 32(R13), F19
+	WORD $0x4e3f1e73 // AND V19, V19, V31 of 4-byte lanes
+	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
+	FMOVQ 48(R13), F20
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
+	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
+	FMOVQ 0(R14), F21
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
+	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
+	FMOVQ 16(R14), F22
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
+	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
+	FMOVQ 32(R14), F23
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
+	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
+	FMOVQ 48(R14), F24
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
+	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
+	FMOVQ 0(R15), F25
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
+	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
+	FMOVQ 16(R15), F26
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
+	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
+	FMOVQ 32(R15), F27
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
+	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
+	FMOVQ 48(R15), F28
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
+	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
+	FMOVQ 0(R16), F29
+	WORD $0x4e3f1fbd // AND V29, V29, V31 of 4-byte lanes
+	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
+	FMOVQ 16(R16), F30
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
+	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
+	FMOVQ 32(R16), F17
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	WORD $0x4f90122e // FMLA by element 0 V14, V17, V16 of 4-byte lanes
+	FMOVQ 48(R16), F18
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	WORD $0x4f90124f // FMLA by element 0 V15, V18, V16 of 4-byte lanes
+	FMOVS (R1), F16
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	FMOVQ 0(R13), F17
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
+	FMOVQ 16(R13), F18
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
+	FMOVQ 32(R13), F19
+	WORD $0x4f305673 // SHL V19, V19, $16 of 4-byte lanes
+	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
+	FMOVQ 48(R13), F20
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
+	FMOVQ 0(R14), F21
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
+	FMOVQ 16(R14), F22
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
+	FMOVQ 32(R14), F23
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
+	FMOVQ 48(R14), F24
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
+	FMOVQ 0(R15), F25
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
+	FMOVQ 16(R15), F26
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
+	FMOVQ 32(R15), F27
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
+	FMOVQ 48(R15), F28
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
+	FMOVQ 0(R16), F29
+	WORD $0x4f3057bd // SHL V29, V29, $16 of 4-byte lanes
+	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
+	FMOVQ 16(R16), F30
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
+	FMOVQ 32(R16), F17
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f90122e // FMLA by element 0 V14, V17, V16 of 4-byte lanes
+	FMOVQ 48(R16), F18
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f90124f // FMLA by element 0 V15, V18, V16 of 4-byte lanes
+	ADD $4, R1
+	ADD $64, R13
+	ADD $64, R14
+	ADD $64, R15
+	ADD $64, R16
+	SUBS $2, R0
+	BGE loop
+last:
+	TBZ $0, R0, done
+	MOVHU (R1), R7
+	FMOVS R7, F16
+	WORD $0x4e3f1e10 // AND V16, V16, V31 of 4-byte lanes
 	FMOVD 0(R13), F17
-	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
 	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
 	FMOVD 8(R13), F18
-	WORD $0x2e613a52 // SHLL by 16 V18, V18, V0 of 4-byte lanes
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
 	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
 	FMOVD 16(R13), F19
-	WORD $0x2e613a73 // SHLL by 16 V19, V19, V0 of 4-byte lanes
+	WORD $0x2f10a673 // UXTL V19, V19, V0 of 4-byte lanes
+	WORD $0x4e3f1e73 // AND V19, V19, V31 of 4-byte lanes
 	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
 	FMOVD 24(R13), F20
-	WORD $0x2e613a94 // SHLL by 16 V20, V20, V0 of 4-byte lanes
+	WORD $0x2f10a694 // UXTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4e3f1e94 // AND V20, V20, V31 of 4-byte lanes
 	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
 	FMOVD 0(R14), F21
-	WORD $0x2e613ab5 // SHLL by 16 V21, V21, V0 of 4-byte lanes
+	WORD $0x2f10a6b5 // UXTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4e3f1eb5 // AND V21, V21, V31 of 4-byte lanes
 	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
 	FMOVD 8(R14), F22
-	WORD $0x2e613ad6 // SHLL by 16 V22, V22, V0 of 4-byte lanes
+	WORD $0x2f10a6d6 // UXTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4e3f1ed6 // AND V22, V22, V31 of 4-byte lanes
 	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
 	FMOVD 16(R14), F23
-	WORD $0x2e613af7 // SHLL by 16 V23, V23, V0 of 4-byte lanes
+	WORD $0x2f10a6f7 // UXTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4e3f1ef7 // AND V23, V23, V31 of 4-byte lanes
 	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
 	FMOVD 24(R14), F24
-	WORD $0x2e613b18 // SHLL by 16 V24, V24, V0 of 4-byte lanes
+	WORD $0x2f10a718 // UXTL V24, V24, V0 of 4-byte lanes
+	WORD $0x4e3f1f18 // AND V24, V24, V31 of 4-byte lanes
 	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
 	FMOVD 0(R15), F25
-	WORD $0x2e613b39 // SHLL by 16 V25, V25, V0 of 4-byte lanes
+	WORD $0x2f10a739 // UXTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4e3f1f39 // AND V25, V25, V31 of 4-byte lanes
 	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
 	FMOVD 8(R15), F26
-	WORD $0x2e613b5a // SHLL by 16 V26, V26, V0 of 4-byte lanes
+	WORD $0x2f10a75a // UXTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4e3f1f5a // AND V26, V26, V31 of 4-byte lanes
 	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
 	FMOVD 16(R15), F27
-	WORD $0x2e613b7b // SHLL by 16 V27, V27, V0 of 4-byte lanes
+	WORD $0x2f10a77b // UXTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4e3f1f7b // AND V27, V27, V31 of 4-byte lanes
 	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
 	FMOVD 24(R15), F28
-	WORD $0x2e613b9c // SHLL by 16 V28, V28, V0 of 4-byte lanes
+	WORD $0x2f10a79c // UXTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4e3f1f9c // AND V28, V28, V31 of 4-byte lanes
 	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
 	FMOVD 0(R16), F29
-	WORD $0x2e613bbd // SHLL by 16 V29, V29, V0 of 4-byte lanes
+	WORD $0x2f10a7bd // UXTL V29, V29, V0 of 4-byte lanes
+	WORD $0x4e3f1fbd // AND V29, V29, V31 of 4-byte lanes
 	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
 	FMOVD 8(R16), F30
-	WORD $0x2e613bde // SHLL by 16 V30, V30, V0 of 4-byte lanes
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4e3f1fde // AND V30, V30, V31 of 4-byte lanes
 	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
-	FMOVD 16(R16), F31
-	WORD $0x2e613bff // SHLL by 16 V31, V31, V0 of 4-byte lanes
-	WORD $0x4f9013ee // FMLA by element 0 V14, V31, V16 of 4-byte lanes
-	FMOVD 24(R16), F17
-	WORD $0x2e613a31 // SHLL by 16 V17, V17, V0 of 4-byte lanes
-	WORD $0x4f90122f // FMLA by element 0 V15, V17, V16 of 4-byte lanes
-	ADD R9, R13
-	ADD R9, R14
-	ADD R9, R15
-	ADD R9, R16
-	SUBS $1, R0
-	BNE loop
+	FMOVD 16(R16), F17
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4e3f1e31 // AND V17, V17, V31 of 4-byte lanes
+	WORD $0x4f90122e // FMLA by element 0 V14, V17, V16 of 4-byte lanes
+	FMOVD 24(R16), F18
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4e3f1e52 // AND V18, V18, V31 of 4-byte lanes
+	WORD $0x4f90124f // FMLA by element 0 V15, V18, V16 of 4-byte lanes
+	MOVHU (R1), R7
+	FMOVS R7, F16
+	WORD $0x4f305610 // SHL V16, V16, $16 of 4-byte lanes
+	FMOVD 0(R13), F17
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f901220 // FMLA by element 0 V0, V17, V16 of 4-byte lanes
+	FMOVD 8(R13), F18
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f901241 // FMLA by element 0 V1, V18, V16 of 4-byte lanes
+	FMOVD 16(R13), F19
+	WORD $0x2f10a673 // UXTL V19, V19, V0 of 4-byte lanes
+	WORD $0x4f305673 // SHL V19, V19, $16 of 4-byte lanes
+	WORD $0x4f901262 // FMLA by element 0 V2, V19, V16 of 4-byte lanes
+	FMOVD 24(R13), F20
+	WORD $0x2f10a694 // UXTL V20, V20, V0 of 4-byte lanes
+	WORD $0x4f305694 // SHL V20, V20, $16 of 4-byte lanes
+	WORD $0x4f901283 // FMLA by element 0 V3, V20, V16 of 4-byte lanes
+	FMOVD 0(R14), F21
+	WORD $0x2f10a6b5 // UXTL V21, V21, V0 of 4-byte lanes
+	WORD $0x4f3056b5 // SHL V21, V21, $16 of 4-byte lanes
+	WORD $0x4f9012a4 // FMLA by element 0 V4, V21, V16 of 4-byte lanes
+	FMOVD 8(R14), F22
+	WORD $0x2f10a6d6 // UXTL V22, V22, V0 of 4-byte lanes
+	WORD $0x4f3056d6 // SHL V22, V22, $16 of 4-byte lanes
+	WORD $0x4f9012c5 // FMLA by element 0 V5, V22, V16 of 4-byte lanes
+	FMOVD 16(R14), F23
+	WORD $0x2f10a6f7 // UXTL V23, V23, V0 of 4-byte lanes
+	WORD $0x4f3056f7 // SHL V23, V23, $16 of 4-byte lanes
+	WORD $0x4f9012e6 // FMLA by element 0 V6, V23, V16 of 4-byte lanes
+	FMOVD 24(R14), F24
+	WORD $0x2f10a718 // UXTL V24, V24, V0 of 4-byte lanes
+	WORD $0x4f305718 // SHL V24, V24, $16 of 4-byte lanes
+	WORD $0x4f901307 // FMLA by element 0 V7, V24, V16 of 4-byte lanes
+	FMOVD 0(R15), F25
+	WORD $0x2f10a739 // UXTL V25, V25, V0 of 4-byte lanes
+	WORD $0x4f305739 // SHL V25, V25, $16 of 4-byte lanes
+	WORD $0x4f901328 // FMLA by element 0 V8, V25, V16 of 4-byte lanes
+	FMOVD 8(R15), F26
+	WORD $0x2f10a75a // UXTL V26, V26, V0 of 4-byte lanes
+	WORD $0x4f30575a // SHL V26, V26, $16 of 4-byte lanes
+	WORD $0x4f901349 // FMLA by element 0 V9, V26, V16 of 4-byte lanes
+	FMOVD 16(R15), F27
+	WORD $0x2f10a77b // UXTL V27, V27, V0 of 4-byte lanes
+	WORD $0x4f30577b // SHL V27, V27, $16 of 4-byte lanes
+	WORD $0x4f90136a // FMLA by element 0 V10, V27, V16 of 4-byte lanes
+	FMOVD 24(R15), F28
+	WORD $0x2f10a79c // UXTL V28, V28, V0 of 4-byte lanes
+	WORD $0x4f30579c // SHL V28, V28, $16 of 4-byte lanes
+	WORD $0x4f90138b // FMLA by element 0 V11, V28, V16 of 4-byte lanes
+	FMOVD 0(R16), F29
+	WORD $0x2f10a7bd // UXTL V29, V29, V0 of 4-byte lanes
+	WORD $0x4f3057bd // SHL V29, V29, $16 of 4-byte lanes
+	WORD $0x4f9013ac // FMLA by element 0 V12, V29, V16 of 4-byte lanes
+	FMOVD 8(R16), F30
+	WORD $0x2f10a7de // UXTL V30, V30, V0 of 4-byte lanes
+	WORD $0x4f3057de // SHL V30, V30, $16 of 4-byte lanes
+	WORD $0x4f9013cd // FMLA by element 0 V13, V30, V16 of 4-byte lanes
+	FMOVD 16(R16), F17
+	WORD $0x2f10a631 // UXTL V17, V17, V0 of 4-byte lanes
+	WORD $0x4f305631 // SHL V17, V17, $16 of 4-byte lanes
+	WORD $0x4f90122e // FMLA by element 0 V14, V17, V16 of 4-byte lanes
+	FMOVD 24(R16), F18
+	WORD $0x2f10a652 // UXTL V18, V18, V0 of 4-byte lanes
+	WORD $0x4f305652 // SHL V18, V18, $16 of 4-byte lanes
+	WORD $0x4f90124f // FMLA by element 0 V15, V18, V16 of 4-byte lanes
 done:
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R2
+	MOVD FPSR, R7
+	MOVD R11, FPCR
+	MOVD R12, FPSR
+	TBNZ $3, R7, near
+	MOVD c+40(FP), R1
+	MOVD ldc+48(FP), R2
 	LSL $2, R2
-	MOVD cnext+64(FP), R3
+	MOVD cnext+56(FP), R3
 	LSL $2, R3
 	MOVD R1, R4
 	FMOVQ F0, 0(R4)
@@ -3244,6 +4205,11 @@ done:
 	FMOVQ F13, 16(R4)
 	FMOVQ F14, 32(R4)
 	FMOVQ F15, 48(R4)
+	RET
+near:
+	MOVD near+80(FP), R1
+	MOVD $1, R0
+	MOVW R0, (R1)
 	RET
 
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a

@@ -73,11 +73,11 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 
 func tileRowsF16(panels int) int { panic("this build has no assembly") }
 
-func tileBF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int) {
+func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32) {
 	panic("this build has no assembly")
 }
 
-func tileRowsBF16(panels int) int { panic("this build has no assembly") }
+func pairsRows(panels int) int { panic("this build has no assembly") }
 
 // hasMasks tells that packPartF32 is there.
 const hasMasks = false

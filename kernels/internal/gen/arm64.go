@@ -106,10 +106,9 @@ var arm64Codes = map[string]code{
 	"fmla0":   {"FMLA by element 0", 0x4F801000, sz},
 	"fcvtl":   {"FCVTL", 0x0E217800, 0}, // 4 halves to 4 singles
 	"fcvtn":   {"FCVTN", 0x0E216800, 0},
-	"uxtl":    {"UXTL", 0x2F10A400, 0},       // 4 halfwords to 4 words
-	"shll16":  {"SHLL by 16", 0x2E613800, 0}, // 4 halfwords to the upper halves of 4 words
-	"xtn":     {"XTN", 0x0E612800, 0},        // 4 words to 4 halfwords
-	"xtn8":    {"XTN", 0x0E212800, 0},        // 8 halfwords to 8 bytes
+	"uxtl":    {"UXTL", 0x2F10A400, 0}, // 4 halfwords to 4 words
+	"xtn":     {"XTN", 0x0E612800, 0},  // 4 words to 4 halfwords
+	"xtn8":    {"XTN", 0x0E212800, 0},  // 8 halfwords to 8 bytes
 }
 
 // word writes an instruction as a number: d = a op b; with one operand b is 0.

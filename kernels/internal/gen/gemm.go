@@ -16,7 +16,7 @@ func gemm() *source {
 		s.copied(elem)
 	}
 	s.tiles(4, "F16")
-	s.tiles(4, "BF16")
+	s.pairTiles()
 	s.transposed()
 	s.parts()
 	s.peak()
@@ -118,13 +118,14 @@ func (s *source) tiles(elem int, half string) {
 // factors of a do.
 type tileRegs struct {
 	t                     *tier
-	elem                  int
+	elem, registers       int
 	rows, panels, vectors int
 	byColumn              bool
 }
 
 func newTile(t *tier, elem, rows, panels int) *tileRegs {
-	x := &tileRegs{t: t, elem: elem, rows: rows, panels: panels, vectors: panels * 16 * elem / t.bytes}
+	x := &tileRegs{t: t, elem: elem, registers: t.registers, rows: rows, panels: panels,
+		vectors: panels * 16 * elem / t.bytes}
 	x.byColumn = rows*x.vectors+x.vectors+1 <= t.registers && x.vectors <= rows
 	return x
 }
@@ -140,7 +141,7 @@ func (x *tileRegs) moving(i int) int {
 	if x.byColumn {
 		first = x.rows*x.vectors + x.vectors
 	}
-	return first + i%(x.t.registers-first)
+	return first + i%(x.registers-first)
 }
 
 func (x *tileRegs) notes() string {
@@ -223,9 +224,6 @@ func (s *source) tileAMD64(f *function, t *tier, elem int, half string, rows, pa
 		switch b := placeB(v, 0); half {
 		case "F16":
 			s.p("VCVTPH2PS %s, %s", b, vec(r))
-		case "BF16":
-			s.p("VPMOVZXWD %s, %s", b, vec(r))
-			s.p("VPSLLD $16, %s, %s", vec(r), vec(r))
 		default:
 			s.p("VMOVUPS %s, %s", b, vec(r))
 		}
@@ -379,9 +377,6 @@ func (s *source) tileARM64(f *function, t *tier, elem int, half string, rows, pa
 		case "F16":
 			s.p("FMOVD %d(R%d), F%d", v%perPanel*8, 13+v/perPanel, r)
 			s.word("fcvtl", 4, r, r, 0)
-		case "BF16":
-			s.p("FMOVD %d(R%d), F%d", v%perPanel*8, 13+v/perPanel, r)
-			s.word("shll16", 4, r, r, 0)
 		default:
 			s.p("FMOVQ %d(R%d), F%d", v%perPanel*16, 13+v/perPanel, r)
 		}

@@ -18,6 +18,9 @@ const (
 func byTier(write func(t *tier) string, tiers ...*tier) string {
 	has := map[*tier]string{avx512: "cpu.Has(cpu.AVX512VNNI)", avxvnni: "cpu.Current() == cpu.AVXVNNI",
 		i8mm: "cpu.Current() == cpu.I8MM"}
+	if tiers[0] == avx512bf16 { // nothing of bytes
+		has[avx512bf16], has[avx512] = "cpu.Has(cpu.AVX512BF16)", "cpu.Current() == cpu.AVX512"
+	}
 	last := len(tiers) - 1
 	if last == 0 {
 		return write(tiers[0])

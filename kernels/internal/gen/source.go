@@ -14,14 +14,15 @@ type tier struct {
 }
 
 var (
-	avx512  = &tier{"AVX512", "amd64", 64, 32}
-	avxvnni = &tier{"AVXVNNI", "amd64", 32, 16} // AVX2 and products of bytes
-	avx2    = &tier{"AVX2", "amd64", 32, 16}
-	neon    = &tier{"", "arm64", 16, 32}
-	i8mm    = &tier{"I8MM", "arm64", 16, 32} // NEON and matrix products of bytes
+	avx512bf16 = &tier{"AVX512BF16", "amd64", 64, 32} // AVX-512 and products of bf16
+	avx512     = &tier{"AVX512", "amd64", 64, 32}
+	avxvnni    = &tier{"AVXVNNI", "amd64", 32, 16} // AVX2 and products of bytes
+	avx2       = &tier{"AVX2", "amd64", 32, 16}
+	neon       = &tier{"", "arm64", 16, 32}
+	i8mm       = &tier{"I8MM", "arm64", 16, 32} // NEON and matrix products of bytes
 )
 
-// tiers are those that most families are written in; the others add only products of bytes.
+// tiers are those that most families are written in; the others add only products of bytes or of bf16.
 var tiers = []*tier{avx512, avx2, neon}
 
 type param struct{ name, typ string }

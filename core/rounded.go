@@ -1,0 +1,69 @@
+package core
+
+import (
+	"github.com/fucina-go/fucina/core/axis"
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/gemm"
+	"github.com/fucina-go/fucina/kernels/half"
+	"github.com/fucina-go/fucina/kernels/qdot"
+)
+
+// roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, in words, or to bf16, in halves,
+// for all weights that it meets.
+type roundedRows struct {
+	x      *Tensor
+	order  *axis.List
+	k      int
+	words  []uint32
+	halves []uint16
+}
+
+var wordList = axisList("word")
+
+// rounded is x as rows of k activations, in the order of the axes.
+func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
+	for _, r := range c.c.rounded {
+		if r.x == x && r.order == order && r.k == k && r.words != nil {
+			return r.words
+		}
+	}
+	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
+	words := qdot.ActivationWords(k)
+	rows := len(a) / k
+	t := elementsOf[uint32](c.Scratch(dtype.I32, wordList, []int{rows * words}))
+	if grain := pointGrain / k; grain > 0 {
+		c.Split(rows, grain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				qdot.Quantize(t[i*words:(i+1)*words], a[i*k:(i+1)*k])
+			}
+		})
+	} else { // few long rows: their groups are shared
+		c.Split(len(a)/qdot.Group, max(1, pointGrain/qdot.Group), func(lo, hi int) {
+			qdot.Quantize(t[lo*qdot.Record:hi*qdot.Record], a[lo*qdot.Group:hi*qdot.Group])
+		})
+	}
+	c.c.rounded = append(c.c.rounded, roundedRows{x: x, order: order, k: k, words: t})
+	return t
+}
+
+// halved is x as rows of k activations in bf16, gemm.StrideBF16(k) from one to the next, in the order of the axes.
+func (c *Ctx) halved(x *Tensor, order *axis.List, k int) []uint16 {
+	for _, r := range c.c.rounded {
+		if r.x == x && r.order == order && r.k == k && r.halves != nil {
+			return r.halves
+		}
+	}
+	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
+	rows, stride := len(a)/k, gemm.StrideBF16(k)
+	t := elementsOf[uint16](c.Scratch(dtype.BF16, wordList, []int{rows * stride}))
+	part := min(k, pointGrain) // of a row that is rounded at once
+	parts := ceilDiv(k, part)
+	c.Split(rows*parts, max(1, pointGrain/part), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			r, from := i/parts, i%parts*part
+			half.ToBF16(t[r*stride+from:], a[r*k+from:r*k+min(k, from+part)])
+		}
+	})
+	c.c.rounded = append(c.c.rounded, roundedRows{x: x, order: order, k: k, halves: t})
+	return t
+}
