@@ -149,8 +149,8 @@ func floats(b []byte) []float32 {
 	return y
 }
 
-// importanceOld reads i32 n, and n times i32 length, name, i32 calls, i32 values, f32 × values. Behind that there may be
-// i32 chunks, i32 length, dataset.
+// importanceOld reads i32 n, and n times i32 length, name, i32 calls, i32 values, f32 × values. There may follow i32
+// chunks, i32 length, dataset.
 func importanceOld(data []byte) (*Importance, error) {
 	take := func(what string) (int, error) {
 		if len(data) < 4 {

@@ -319,6 +319,24 @@ func TestQuantizeErrors(t *testing.T) {
 
 func openFile(name string) (fs.File, error) { return os.Open(name) }
 
+// oldMatrix is an importance matrix in the old format, of one tensor.
+func oldMatrix(calls int32, values ...float32) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, 1)
+	b = append(binary.LittleEndian.AppendUint32(b, 1), 'a')
+	b = binary.LittleEndian.AppendUint32(b, uint32(calls))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(values)))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// behind is such a matrix with what may follow it.
+func behind(chunks, length int32, text string) []byte {
+	b := binary.LittleEndian.AppendUint32(oldMatrix(4, 8, 12), uint32(chunks))
+	return append(binary.LittleEndian.AppendUint32(b, uint32(length)), text...)
+}
+
 // TestImportance reads a matrix in both formats.
 func TestImportance(t *testing.T) {
 	dir := t.TempDir()
@@ -345,24 +363,10 @@ func TestImportance(t *testing.T) {
 		return b.Bytes()
 	}
 	sums := tensor("a.in_sum2", []int{2, 2}, 2, 4, 6, 8)
-	old := func(calls int32, values ...float32) []byte {
-		b := binary.LittleEndian.AppendUint32(nil, 1)
-		b = append(binary.LittleEndian.AppendUint32(b, 1), 'a')
-		b = binary.LittleEndian.AppendUint32(b, uint32(calls))
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(values)))
-		for _, v := range values {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		return b
-	}
 	telling := func(key string, v gguf.Value) []byte {
 		defer about.Delete(key)
 		about.Set(key, v)
 		return of(sums, tensor("a.counts", []int{1, 2}, 2, 0))
-	}
-	behind := func(chunks, length int32, text string) []byte {
-		b := binary.LittleEndian.AppendUint32(old(4, 8, 12), uint32(chunks))
-		return append(binary.LittleEndian.AppendUint32(b, uint32(length)), text...)
 	}
 	tests := []struct {
 		name string
@@ -380,13 +384,13 @@ func TestImportance(t *testing.T) {
 		{"chunks of text", telling("imatrix.chunk_count", gguf.Text("3")), nil, "imatrix.chunk_count"},
 		{"a text that is none", telling("imatrix.datasets", gguf.Bool(true)), nil, "imatrix.datasets"},
 		{"gguf", of(sums, tensor("a.counts", []int{1, 2}, 2, 0)), []float32{1, 2, 1, 1}, ""},
-		{"old", old(4, 8, 12), []float32{2, 3}, ""},
+		{"old", oldMatrix(4, 8, 12), []float32{2, 3}, ""},
 		{"no counts", of(sums), nil, "a has no counts"},
 		{"odd counts", of(sums, tensor("a.counts", []int{3}, 1, 2, 3)), nil, "a has 4 sums of f32 and 3 counts of f32"},
 		{"model", of(tensor("w", []int{1}, 1)), nil, "no tensor is called ….in_sum2, so it is none"},
-		{"infinite", old(1, 3, float32(math.Inf(1))), nil, "a has +Inf at place 1, want a finite number of 0 or more"},
-		{"negative", old(1, -3), nil, "a has -3 at place 0"},
-		{"short", old(1, 1, 2)[:20], nil, `"a" has 2 values, 3 bytes follow`},
+		{"infinite", oldMatrix(1, 3, float32(math.Inf(1))), nil, "a has +Inf at place 1, want a finite number of 0 or more"},
+		{"negative", oldMatrix(1, -3), nil, "a has -3 at place 0"},
+		{"short", oldMatrix(1, 1, 2)[:20], nil, `"a" has 2 values, 3 bytes follow`},
 		{"text", []byte("once upon a time"), nil, "says that it has"},
 		{"empty", nil, nil, "ends before the number of tensors"},
 	}
