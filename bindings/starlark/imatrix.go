@@ -21,11 +21,11 @@ import (
 // importanceAxis is the axis of what load_imatrix and collect_imatrix return.
 var importanceAxis = mustAxes("in")
 
-// collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False, dataset=""): runs the model on a text,
-// in chunks of that many tokens, of which each begins anew, and saves an importance matrix: for each column of each
-// weight of the layers, with output also of the last one, the mean of the squares of what it is multiplied by. A last
-// chunk that is not full is left out, unless it is the only one. quantize_model and other programs read the file, which
-// is in the format that llama-imatrix had before if its name ends in .dat; dataset is what it calls the text.
+// collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False, dataset=""): runs the model on a
+// text, in chunks of that many tokens, of which each begins anew, and saves an importance matrix: for each column of
+// each weight of the layers, with output also of the last one, the mean of the squares of what it is multiplied by. A
+// last chunk that is not full is left out, unless it is the only one. quantize_model and other programs read the file,
+// which is in the format that llama-imatrix had before if its name ends in .dat; dataset is what it calls the text.
 //
 // It returns the importance of the weights, importance[in], as a dict by their names. The columns of several experts
 // follow one another; those of an expert that no token was sent to count 1.

@@ -19,8 +19,8 @@ import (
 
 // quantizeModel is quantize_model(source, target, recipe): the model in a GGUF file, quantized into another by one of
 // llama.cpp's recipes, such as "q4_k_m". imatrix names a file with the importance of the weights, of which the target's
-// metadata tells as llama-quantize's does, under quantize.imatrix; types has formats for tensors, by a regular expression
-// that is found in their names; again allows what is quantized already.
+// metadata tells as llama-quantize's does, under quantize.imatrix; types has formats for tensors, by a regular
+// expression that is found in their names; again allows what is quantized already.
 //
 // It returns a dict for each tensor: name, from, to, elements, bytes, error and magnitude, the last two being roots of
 // mean squares, of the differences and of the elements, or 0 for a tensor that stays as it is.
