@@ -435,6 +435,14 @@ func TestFamilyErrors(t *testing.T) {
 			"qwen2.embedding_length"},
 		{"gating", "glm4moe", func(s familySpec) { s.Meta["glm4moe.expert_gating_func"] = 3.0 },
 			"expert gating function 3 is unknown"},
+		{"groups", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_group_count"] = 5.0 },
+			"12 experts cannot be cut into 5 groups of one size"},
+		{"no groups used", "glm4moe-groups", func(s familySpec) { delete(s.Meta, "glm4moe.expert_group_used_count") },
+			"expert_group_used_count is 0, want 1 … 4, the number of groups"},
+		{"too many groups", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_group_used_count"] = 5.0 },
+			"expert_group_used_count is 5, want 1 … 4, the number of groups"},
+		{"few experts", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_used_count"] = 7.0 },
+			"expert_used_count is 7, but 2 of 4 groups have 6 experts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := familySpec{maps.Clone(specs[c.family].Meta), maps.Clone(specs[c.family].Tensors)}
