@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"flag"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"maps"
@@ -286,6 +287,39 @@ func quantized(t *testing.T, d *gguf.Draft, format, last string) {
 	}
 }
 
+// A model in f16 has the scores of the f32 file with the same weights, bit for bit: activations are not rounded.
+func TestFamilyHalves(t *testing.T) {
+	ids := promptIDs(t)
+	for name, spec := range familySpecs(t) {
+		t.Run(name, func(t *testing.T) {
+			it := New(Config{Stdout: io.Discard})
+			defer it.Close()
+			dir := t.TempDir()
+			path := writeDraft(t, filepath.Join(dir, "whole.gguf"), draftOf(t, spec))
+			half, wide := filepath.Join(dir, "half.gguf"), filepath.Join(dir, "wide.gguf")
+			for _, c := range [][3]string{{path, half, "f16"}, {half, wide, "f32"}} {
+				src := fmt.Sprintf("quantize_model(%q, %q, %q)", c[0], c[1], c[2])
+				if _, err := it.Eval(context.Background(), "test", src); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, ids := range [][]int{ids, ids[:1]} {
+				whole := slices.Concat(modelScores(t, it, path, ids)...)
+				got := slices.Concat(modelScores(t, it, half, ids)...)
+				want := slices.Concat(modelScores(t, it, wide, ids)...)
+				if slices.Equal(whole, want) {
+					t.Error("the scores do not depend on the rounding of the weights")
+				}
+				for i, x := range got {
+					if x != want[i] {
+						t.Fatalf("of %d rows score %d is %v in f16, %v in f32", len(ids), i, x, want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
 // A quantized model's scores are near to llama.cpp's with weights in f32.
 func TestFamilyQuantized(t *testing.T) {
 	ids := promptIDs(t)
@@ -435,6 +469,14 @@ func TestFamilyErrors(t *testing.T) {
 			"qwen2.embedding_length"},
 		{"gating", "glm4moe", func(s familySpec) { s.Meta["glm4moe.expert_gating_func"] = 3.0 },
 			"expert gating function 3 is unknown"},
+		{"groups", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_group_count"] = 5.0 },
+			"12 experts cannot be cut into 5 groups of one size"},
+		{"no groups used", "glm4moe-groups", func(s familySpec) { delete(s.Meta, "glm4moe.expert_group_used_count") },
+			"expert_group_used_count is 0, want 1 … 4, the number of groups"},
+		{"many groups", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_group_used_count"] = 5.0 },
+			"expert_group_used_count is 5, want 1 … 4, the number of groups"},
+		{"few experts", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_used_count"] = 7.0 },
+			"expert_used_count is 7, but 2 of 4 groups have 6 experts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := familySpec{maps.Clone(specs[c.family].Meta), maps.Clone(specs[c.family].Tensors)}

@@ -21,22 +21,22 @@ import (
 // importanceAxis is the axis of what load_imatrix and collect_imatrix return.
 var importanceAxis = mustAxes("in")
 
-// collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False): runs the model on a text, in chunks
-// of that many tokens, of which each begins anew, and saves an importance matrix: for each column of each weight of the
-// layers, with output also of the last one, the mean of the squares of what it is multiplied by. A last chunk that is
-// not full is left out, unless it is the only one. quantize_model and other programs read the file, which is in the
-// format that llama-imatrix had before if its name ends in .dat.
+// collectImatrix is collect_imatrix(model, text, target, chunk=512, output=False, dataset=""): runs the model on a
+// text, in chunks of that many tokens, of which each begins anew, and saves an importance matrix: for each column of
+// each weight of the layers, with output also of the last one, the mean of the squares of what it is multiplied by. A
+// last chunk that is not full is left out, unless it is the only one. quantize_model and other programs read the file,
+// which is in the format that llama-imatrix had before if its name ends in .dat; dataset is what it calls the text.
 //
 // It returns the importance of the weights, importance[in], as a dict by their names. The columns of several experts
 // follow one another; those of an expert that no token was sent to count 1.
 func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var model star.Value
-	var text, target string
+	var text, target, dataset string
 	var output bool
 	chunk := 512
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "model", &model, "text", &text, "target", &target, "chunk?",
-		&chunk, "output?", &output); err != nil {
+		&chunk, "output?", &output, "dataset?", &dataset); err != nil {
 		return nil, err
 	}
 	m, ok := model.(*Model)
@@ -64,13 +64,13 @@ func collectImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []s
 	}
 	if err := it.Save(b.Name(), target, func(w io.Writer) error {
 		if strings.HasSuffix(target, ".dat") {
-			return c.WriteOld(w, m.name, len(ids)/chunk, chunk)
+			return c.WriteOld(w, dataset, len(ids)/chunk, chunk)
 		}
-		return c.Draft(m.name, len(ids)/chunk, chunk).Write(w)
+		return c.Draft(dataset, len(ids)/chunk, chunk).Write(w)
 	}); err != nil {
 		return nil, err
 	}
-	return it.importance(c.Importance()), nil
+	return it.importance(c.Means()), nil
 }
 
 // collect runs the model on the full chunks of ids.
@@ -112,7 +112,7 @@ func (it *Interp) collect(c *recipe.Collector, m *Model, ids []int32, chunk int,
 }
 
 // importance is a dict of tensors by the names of the weights.
-func (it *Interp) importance(m recipe.Importance) *star.Dict {
+func (it *Interp) importance(m map[string][]float32) *star.Dict {
 	d := star.NewDict(len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		values := make([]float64, len(m[name]))
@@ -146,5 +146,5 @@ func loadImatrix(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	return it.importance(m), nil
+	return it.importance(m.Weights), nil
 }

@@ -12,7 +12,7 @@ m = load_model("stories.gguf")
 text = "Once upon a time there was a little girl. She had a red ball, and a dog that was very big."
 ids = m.tokenize(text)
 n = 12
-got = collect_imatrix(m, text, "im.gguf", chunk=n)
+got = collect_imatrix(m, text, "im.gguf", chunk=n, dataset="a tale")
 equal(len(got), 5 * 7)
 equal(got["blk.0.attn_q.weight"].shape, {"in": 64})
 equal(got["blk.4.ffn_down.weight"].shape, {"in": 172})
@@ -64,14 +64,14 @@ back = load_imatrix("im.gguf")
 equal({k: v.tolist() for k, v in back.items()}, {k: v.tolist() for k, v in got.items()})
 g = open_gguf("im.gguf")
 equal([g.metadata[k] for k in ("general.type", "imatrix.datasets", "imatrix.chunk_count", "imatrix.chunk_size")],
-      ["imatrix", ["stories.gguf"], chunks, n])
+      ["imatrix", ["a tale"], chunks, n])
 equal(g.tensor("blk.0.attn_q.weight.counts", "n").tolist(), [chunks * n * 1.0])
 quantize_model("stories.gguf", "plain.gguf", "q4_0")
 quantize_model("stories.gguf", "with.gguf", "q4_0", imatrix="im.gguf")
 quantize_model("stories.gguf", "iq4.gguf", "iq4_nl", imatrix="im.gguf")
 whole = collect_imatrix(m, "one", "small.gguf", output=True)
 equal(sorted([k for k in whole if not k.startswith("blk.")]), ["output.weight"])
-again = collect_imatrix(m, text, "im2.gguf", chunk=n)
+again = collect_imatrix(m, text, "im2.gguf", chunk=n, dataset="a tale")
 
 # What a family counts on the way ends its own counting, not this.
 save_text("nested.star", """
@@ -83,7 +83,8 @@ def embed(m, tokens, b):
     collect_imatrix(other, "a dog", "inner.gguf")
     return e(m, tokens, b)
 """)
-collect_imatrix(load_model("stories.gguf", family="nested.star"), text, "im3.gguf", chunk=n)
+collect_imatrix(load_model("stories.gguf", family="nested.star"), text, "im3.gguf", chunk=n,
+                dataset="a tale")
 `
 
 // TestCollectImatrix compares what is collected with what a script computes from the weights, over two chunks.

@@ -18,8 +18,9 @@ import (
 )
 
 // quantizeModel is quantize_model(source, target, recipe): the model in a GGUF file, quantized into another by one of
-// llama.cpp's recipes, such as "q4_k_m". imatrix names a file with the importance of the weights; types has formats
-// for tensors, by a regular expression that is found in their names; again allows what is quantized already.
+// llama.cpp's recipes, such as "q4_k_m". imatrix names a file with the importance of the weights, of which the target's
+// metadata tells as llama-quantize's does, under quantize.imatrix; types has formats for tensors, by a regular
+// expression that is found in their names; again allows what is quantized already.
 //
 // It returns a dict for each tensor: name, from, to, elements, bytes, error and magnitude, the last two being roots of
 // mean squares, of the differences and of the elements, or 0 for a tensor that stays as it is.
@@ -85,6 +86,7 @@ func (it *Interp) quantize(j *recipe.Job, source, target, imatrix string) (list 
 		if j.Importance, err = recipe.ReadImportance(it.ResolvePath(imatrix), it.cfg.Open); err != nil {
 			return nil, err
 		}
+		j.Importance.File = imatrix // as it was called, not where that led
 	}
 	m := &meter{out: it.cfg.Stderr, terminal: it.cfg.Terminal, label: "quantize", total: len(j.File.Tensors()),
 		began: time.Now()}

@@ -88,9 +88,9 @@ func (c *Collector) Add(name string, p core.Product) error {
 	return nil
 }
 
-// Importance is the means of what was added.
-func (c *Collector) Importance() Importance {
-	m := Importance{}
+// Means is the importance of the weights, by name: the means of what was added.
+func (c *Collector) Means() map[string][]float32 {
+	m := make(map[string][]float32, len(c.sums))
 	for name, s := range c.sums {
 		values := make([]float32, len(s.squares))
 		for i := range values {
@@ -103,13 +103,17 @@ func (c *Collector) Importance() Importance {
 
 // Draft is what was added as the file that llama-imatrix writes, and ReadImportance reads: name.in_sum2[columns,
 // experts] and name.counts[1, experts] for each weight. The text had chunks, of size tokens each; dataset says what it
-// was.
+// was, "" for nothing.
 func (c *Collector) Draft(dataset string, chunks, size int) *gguf.Draft {
 	d := &gguf.Draft{}
 	d.Set("general.type", gguf.Text("imatrix"))
-	d.Set("imatrix.datasets", gguf.List(gguf.KindString, gguf.Text(dataset)))
-	d.Set("imatrix.chunk_count", gguf.Int(gguf.KindU32, int64(chunks)))
-	d.Set("imatrix.chunk_size", gguf.Int(gguf.KindU32, int64(size)))
+	var datasets []gguf.Value
+	if dataset != "" {
+		datasets = append(datasets, gguf.Text(dataset))
+	}
+	d.Set(keyDatasets, gguf.List(gguf.KindString, datasets...))
+	d.Set(keyChunks, gguf.Int(gguf.KindU32, int64(chunks)))
+	d.Set(keyChunkSize, gguf.Int(gguf.KindU32, int64(size)))
 	f32, _ := gguf.TypeNamed("f32")
 	add := func(name string, n, experts int, at func(i int) float32) {
 		dims := []int{n / experts, experts}

@@ -52,13 +52,13 @@ func TestCollector(t *testing.T) {
 		rows := tensor("row in", values, len(values)/2, 2)
 		add("experts", core.Product{X: rows, W: experts, Axes: axes(t, "in"), Expert: "expert", Place: place})
 	}
-	want := Importance{
+	want := map[string][]float32{
 		"w":     {0.5, 2, 4.5, 8, 12.5, 50}, // (1, 2, 3), (4, 5, 6); 8 in another row; 2 · squares / 4 rows
 		"batch": {0.5, 2, 4.5, 8, 12.5, 50}, // squares / 2 rows of each matrix
 		// (1 + 9) / 2, (4 + 16) / 2; nothing; 25, 36
 		"experts": {5, 10, 1, 1, 25, 36},
 	}
-	if diff := cmp.Diff(want, c.Importance()); diff != "" {
+	if diff := cmp.Diff(want, c.Means()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var now, old bytes.Buffer
@@ -74,7 +74,7 @@ func TestCollector(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(&Importance{Weights: want, File: name, Dataset: "text", Chunks: 2}, got); diff != "" {
 			t.Errorf("the file (-want +got):\n%s", diff)
 		}
 	}

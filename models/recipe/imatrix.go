@@ -11,20 +11,26 @@ import (
 	"github.com/fucina-go/fucina/core/gguf"
 )
 
-// Importance is the importance of the weights of tensors, by name: for each weight of a row how much an error of it
-// counts, row after row for the experts of a tensor that has some.
-type Importance map[string][]float32
+// Importance is an importance matrix.
+type Importance struct {
+	// Weights is the importance of the weights of tensors, by name: for each weight of a row how much an error of it
+	// counts, row after row for the experts of a tensor that has some.
+	Weights map[string][]float32
+	File    string // what the quantized file says that it was called, "" for nothing
+	Dataset string // the text that the weights were used for, "" if the file does not say
+	Chunks  int    // how many parts of that text there were, 0 if the file does not say
+}
 
 // ReadImportance reads an importance matrix as llama-imatrix writes it: a GGUF file, or the format it had before.
-// open opens a file.
+// open opens a file. Of several texts that a GGUF file names, the first counts.
 //
 // Errors say what is wrong with the file; a number that is not finite, or negative, is an error too.
-func ReadImportance(name string, open func(name string) (fs.File, error)) (Importance, error) {
+func ReadImportance(name string, open func(name string) (fs.File, error)) (*Importance, error) {
 	data, err := readAll(name, open)
 	if err != nil {
 		return nil, err
 	}
-	var m Importance
+	var m *Importance
 	if strings.HasPrefix(string(data), "GGUF") {
 		m, err = importanceGGUF(name, open)
 	} else {
@@ -33,7 +39,8 @@ func ReadImportance(name string, open func(name string) (fs.File, error)) (Impor
 	if err != nil {
 		return nil, fmt.Errorf("importance matrix %s: %w", name, err)
 	}
-	for tensor, values := range m {
+	m.File = name
+	for tensor, values := range m.Weights {
 		for i, v := range values {
 			if v < 0 || math.IsInf(float64(v), 0) || v != v {
 				return nil, fmt.Errorf("importance matrix %s: %s has %v at place %d, want a finite number of 0 or more",
@@ -68,15 +75,42 @@ func readAll(name string, open func(name string) (fs.File, error)) ([]byte, erro
 	return data, nil
 }
 
+// The keys of an importance matrix in a GGUF file.
+const (
+	keyDatasets  = "imatrix.datasets"
+	keyChunks    = "imatrix.chunk_count"
+	keyChunkSize = "imatrix.chunk_size"
+)
+
 // importanceGGUF reads pairs of tensors: name.in_sum2[row, experts] and name.counts[1, experts].
-func importanceGGUF(name string, open func(name string) (fs.File, error)) (Importance, error) {
+func importanceGGUF(name string, open func(name string) (fs.File, error)) (*Importance, error) {
 	f, err := gguf.Open(name, open)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	m := &Importance{Weights: map[string][]float32{}}
+	if f.Has(keyDatasets) {
+		list, err := f.Strings(keyDatasets)
+		if err != nil {
+			return nil, err
+		}
+		for text := range list.Strings() {
+			m.Dataset = string(text)
+			break
+		}
+	}
+	if f.Has(keyChunks) {
+		n, err := f.Int(keyChunks)
+		if err == nil && (n < 0 || n > math.MaxInt32) {
+			err = fmt.Errorf("%s is %d, want 0 … %d", keyChunks, n, math.MaxInt32)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Chunks = int(n)
+	}
 	f32, _ := gguf.TypeNamed("f32")
-	m := Importance{}
 	for _, sums := range f.Tensors() {
 		of, ok := strings.CutSuffix(sums.Name, ".in_sum2")
 		if !ok {
@@ -99,9 +133,9 @@ func importanceGGUF(name string, open func(name string) (fs.File, error)) (Impor
 				values[i] = 1 // an expert that was never asked
 			}
 		}
-		m[of] = values
+		m.Weights[of] = values
 	}
-	if len(m) == 0 {
+	if len(m.Weights) == 0 {
 		return nil, fmt.Errorf("no tensor is called ….in_sum2, so it is none")
 	}
 	return m, nil
@@ -115,8 +149,9 @@ func floats(b []byte) []float32 {
 	return y
 }
 
-// importanceOld reads i32 n, and n times i32 length, name, i32 calls, i32 values, f32 × values.
-func importanceOld(data []byte) (Importance, error) {
+// importanceOld reads i32 n, and n times i32 length, name, i32 calls, i32 values, f32 × values. There may follow i32
+// chunks, i32 length, dataset.
+func importanceOld(data []byte) (*Importance, error) {
 	take := func(what string) (int, error) {
 		if len(data) < 4 {
 			return 0, fmt.Errorf("ends before %s", what)
@@ -132,7 +167,7 @@ func importanceOld(data []byte) (Importance, error) {
 	if entries < 1 || entries > len(data)/12 {
 		return nil, fmt.Errorf("says that it has %d tensors, in %d bytes", entries, len(data))
 	}
-	m := Importance{}
+	m := &Importance{Weights: make(map[string][]float32, entries)}
 	for i := range entries {
 		length, err := take("a name")
 		if err == nil && (length < 1 || length > len(data)) {
@@ -161,7 +196,26 @@ func importanceOld(data []byte) (Importance, error) {
 				values[k] /= float32(calls)
 			}
 		}
-		m[name] = values
+		m.Weights[name] = values
+	}
+	if len(data) == 0 {
+		return m, nil
+	}
+	if m.Chunks, err = take("the chunks"); err != nil {
+		return nil, err
+	}
+	if m.Chunks < 0 {
+		return nil, fmt.Errorf("says that its text had %d chunks", m.Chunks)
+	}
+	if len(data) > 0 {
+		length, err := take("the name of its text")
+		if err == nil && (length < 0 || length > len(data)) {
+			err = fmt.Errorf("the name of its text has %d bytes, %d follow", length, len(data))
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Dataset = string(data[:length])
 	}
 	return m, nil
 }

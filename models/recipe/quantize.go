@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/core/par"
@@ -17,7 +18,7 @@ import (
 type Job struct {
 	File       *gguf.File
 	Recipe     *Recipe
-	Importance Importance                 // nil: none
+	Importance *Importance                // nil: none
 	Override   func(tensor string) string // a format for a tensor, "" for the recipe's; nil: none
 	Again      bool                       // also quantize what is quantized already
 	Control    *par.Control               // limits and stops the work; nil: no limit
@@ -38,8 +39,8 @@ type Result struct {
 var ErrStopped = errors.New("stopped")
 
 // Draft returns the quantized model, whose tensors are encoded while it is written: a few rows at a time, so that
-// memory does not grow with the model. Metadata stays as it is but for the version of the formats and the type of the
-// file; tensors come in the order of their layers, by name within.
+// memory does not grow with the model. Metadata stays as it is but for the version of the formats, the type of the file
+// and, with importance, where that came from; tensors come in the order of their layers, by name within.
 //
 // Errors: an architecture that says nothing of its size; formats that need importance without it; importance of
 // another model; tensors that are quantized already, unless Again; what gguf.Draft.Write returns, later.
@@ -70,13 +71,42 @@ func (j *Job) Draft() (*gguf.Draft, error) {
 		}
 		d.Tensors = append(d.Tensors, t)
 	}
-	last := func(key string, n int) { // at the end, where llama.cpp has it
-		d.Delete(key)
-		d.Set(key, gguf.Int(gguf.KindU32, int64(n)))
-	}
-	last("general.quantization_version", 2)
-	last("general.file_type", j.Recipe.FileType)
+	j.describe(d)
 	return d, nil
+}
+
+// describe sets the metadata of what is done, at the end, where llama.cpp has it. The keys of importance are those of
+// llama-quantize; it cuts texts of more than 127 bytes, here at the end of a letter.
+func (j *Job) describe(d *gguf.Draft) {
+	last := func(key string, v gguf.Value, known bool) {
+		if d.Delete(key); known {
+			d.Set(key, v)
+		}
+	}
+	number := func(key string, n int, known bool) { last(key, gguf.Int(gguf.KindU32, int64(n)), known) }
+	text := func(key, s string) {
+		const most = 127
+		if len(s) > most {
+			s = strings.ToValidUTF8(s[:most], "")
+		}
+		last(key, gguf.Text(s), s != "")
+	}
+	number("general.quantization_version", 2, true)
+	number("general.file_type", j.Recipe.FileType, true)
+	if m := j.Importance; m != nil {
+		text("quantize.imatrix.file", m.File)
+		text("quantize.imatrix.dataset", m.Dataset)
+		number("quantize.imatrix.entries_count", len(m.Weights), true)
+		number("quantize.imatrix.chunks_count", m.Chunks, m.Chunks > 0)
+	}
+}
+
+// importanceOf is the importance of the tensor's weights, nil if nothing is known of it.
+func (j *Job) importanceOf(tensor string) []float32 {
+	if j.Importance == nil {
+		return nil
+	}
+	return j.Importance.Weights[tensor]
 }
 
 // modelOf reads what the choice of formats depends on.
@@ -137,7 +167,7 @@ func (j *Job) tensor(t *gguf.Tensor, f *quant.Format) (gguf.DraftTensor, error) 
 			"with a file of f16 or f32, or allow it", from.Name)
 	}
 	e := &encoder{control: j.Control, from: from, to: f, row: t.Dims[0]}
-	if values := j.Importance[t.Name]; values != nil {
+	if values := j.importanceOf(t.Name); values != nil {
 		experts := 1
 		if len(t.Dims) > 2 {
 			experts = t.Dims[2]

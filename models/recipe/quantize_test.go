@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -124,16 +125,95 @@ func TestReferenceDigests(t *testing.T) {
 	}
 }
 
+// keepImportance is where TestReferenceImportance leaves its matrices, so that a reference can be made of them.
+var keepImportance = flag.String("importance", "", "a folder to which TestReferenceImportance writes its matrices")
+
+// TestReferenceImportance quantizes a trained model with an importance matrix: the files, with the metadata that says
+// where it came from, are llama.cpp's, byte for byte; see testdata/SOURCE.md.
+func TestReferenceImportance(t *testing.T) {
+	f := openModel(t, stories)
+	c := &Collector{sums: map[string]*sums{}}
+	for _, x := range f.Tensors() {
+		if len(x.Dims) > 1 {
+			s := &sums{squares: make([]float64, x.Dims[0]), rows: []int{8}}
+			for i := range s.squares {
+				s.squares[i] = float64(8 * (1 + i*i%17))
+			}
+			c.sums[x.Name] = s
+		}
+	}
+	dir := *keepImportance
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	for _, tt := range []struct{ file, dataset, recipe, want string }{
+		{"im.gguf", "tale.txt", "q4_0", "dd6c24cb42793c0a3ecf0893d7a2cd0a6f45449ac591dd5d0f9b98081ea1265f"},
+		{"im.gguf", "tale.txt", "q4_k_m", "badad12e0db662459567483702b3caf853af3745157f02d8e1c43879ccfd9f36"},
+		{"im.dat", strings.Repeat("a long tale, ", 12), "q5_1",
+			"5be5c768a8332417ff3cd7ea32f2581f1c313129443332c0cf5ce1f1227bd87d"},
+	} {
+		var b bytes.Buffer
+		write := c.Draft(tt.dataset, 2, 4).Write
+		if tt.file == "im.dat" {
+			write = func(w io.Writer) error { return c.WriteOld(w, tt.dataset, 2, 4) }
+		}
+		path := filepath.Join(dir, tt.file)
+		if err := errors.Join(write(&b), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ReadImportance(path, openFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.File = tt.file
+		r, _ := ByName(tt.recipe)
+		out, written := quantized(t, &Job{File: f, Recipe: r, Importance: m})
+		keys := out.Keys()
+		if got := strings.Join(keys[len(keys)-4:], " "); got != "quantize.imatrix.file quantize.imatrix.dataset "+
+			"quantize.imatrix.entries_count quantize.imatrix.chunks_count" {
+			t.Errorf("the last keys are %s", got)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(written)); got != tt.want {
+			t.Errorf("%s with %s: %d bytes with the digest %s, want %s", tt.recipe, tt.file, len(written), got, tt.want)
+		}
+	}
+}
+
+// TestImportanceMetadata: what is not known of a matrix is not told, nor what an earlier one left; texts are cut.
+func TestImportanceMetadata(t *testing.T) {
+	r, _ := ByName("q8_0")
+	long := strings.Repeat("ä", 100)
+	old := openModel(t, stories).Draft()
+	old.Set("quantize.imatrix.dataset", gguf.Text("of another time"))
+	job := &Job{File: written(t, old, ""), Recipe: r, Importance: &Importance{File: long}}
+	out, _ := quantized(t, job)
+	if s, err := out.String("quantize.imatrix.file"); err != nil || s != long[:126] {
+		t.Errorf("the file is %q, %v", s, err)
+	}
+	if n, err := out.Int("quantize.imatrix.entries_count"); err != nil || n != 0 {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	for _, key := range []string{"quantize.imatrix.dataset", "quantize.imatrix.chunks_count"} {
+		if out.Has(key) {
+			t.Errorf("%s is told", key)
+		}
+	}
+	job.Importance = nil
+	if out, _ = quantized(t, job); !out.Has("quantize.imatrix.dataset") || out.Has("quantize.imatrix.file") {
+		t.Error("without a matrix, what is told of one has changed")
+	}
+}
+
 // TestQuantize quantizes a trained model in many ways, and reads the result and its report.
 func TestQuantize(t *testing.T) {
 	f := openModel(t, stories)
-	importance := Importance{}
+	importance := &Importance{Weights: map[string][]float32{}}
 	for _, x := range f.Tensors() {
 		values := make([]float32, x.Dims[0])
 		for i := range values {
 			values[i] = 1 + float32(i%3)
 		}
-		importance[x.Name] = values
+		importance.Weights[x.Name] = values
 	}
 	for _, name := range []string{"f32", "f16", "q8_0", "q4_0", "q5_1", "iq4_nl", "q4_k_m", "iq2_xs", "mxfp4_moe"} {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +230,11 @@ func TestQuantize(t *testing.T) {
 			if int(n) != r.FileType || err != nil {
 				t.Errorf("general.file_type is %d, want %d, %v", n, r.FileType, err)
 			}
-			// What llama-quantize makes of the same file has these sizes; some rows have 172 elements.
+			// What llama-quantize makes of the same file has these sizes; some rows have 172 elements. To know how many
+			// weights the matrix has takes 64 bytes more.
 			sizes := map[string]int{"f16": 601248, "q8_0": 379168, "q4_0": 277024, "q5_1": 315168, "q4_k_m": 304096}
-			if want, ok := sizes[name]; ok && len(written) != want {
-				t.Errorf("%d bytes, want %d", len(written), want)
+			if want, ok := sizes[name]; ok && len(written) != want+64 {
+				t.Errorf("%d bytes, want %d", len(written), want+64)
 			}
 			sum := 0
 			for _, x := range out.Tensors() {
@@ -208,7 +289,8 @@ func TestQuantizeErrors(t *testing.T) {
 			"tensor blk.0.attn_q.weight: becomes iq2_xs, for which an importance matrix is needed"},
 		{"no layers", &Job{File: written(t, wide, ""), Recipe: recipe("q8_0")}, "llama.block_count is missing"},
 		{"again", &Job{File: small, Recipe: recipe("q4_0")}, "quantized already, as q8_0"},
-		{"other model", &Job{File: f, Recipe: recipe("q4_0"), Importance: Importance{"token_embd.weight": {1, 2}}},
+		{"other model", &Job{File: f, Recipe: recipe("q4_0"), Importance: &Importance{
+			Weights: map[string][]float32{"token_embd.weight": {1, 2}}}},
 			"tensor token_embd.weight: the importance matrix has 2 values for it, want 64: it is of another model"},
 		{"no format", &Job{File: f, Recipe: recipe("q8_0"), Override: func(string) string { return "q9" }},
 			`no format is called "q9"`},
@@ -237,6 +319,24 @@ func TestQuantizeErrors(t *testing.T) {
 
 func openFile(name string) (fs.File, error) { return os.Open(name) }
 
+// oldMatrix is an importance matrix in the old format, of one tensor.
+func oldMatrix(calls int32, values ...float32) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, 1)
+	b = append(binary.LittleEndian.AppendUint32(b, 1), 'a')
+	b = binary.LittleEndian.AppendUint32(b, uint32(calls))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(values)))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// behind is such a matrix with what may follow it.
+func behind(chunks, length int32, text string) []byte {
+	b := binary.LittleEndian.AppendUint32(oldMatrix(4, 8, 12), uint32(chunks))
+	return append(binary.LittleEndian.AppendUint32(b, uint32(length)), text...)
+}
+
 // TestImportance reads a matrix in both formats.
 func TestImportance(t *testing.T) {
 	dir := t.TempDir()
@@ -253,23 +353,20 @@ func TestImportance(t *testing.T) {
 		}
 		return name
 	}
+	var about gguf.Draft // metadata
 	of := func(tensors ...gguf.DraftTensor) []byte {
 		var b bytes.Buffer
-		if err := (&gguf.Draft{Tensors: tensors}).Write(&b); err != nil {
+		about.Tensors = tensors
+		if err := about.Write(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
 	}
 	sums := tensor("a.in_sum2", []int{2, 2}, 2, 4, 6, 8)
-	old := func(calls int32, values ...float32) []byte {
-		b := binary.LittleEndian.AppendUint32(nil, 1)
-		b = append(binary.LittleEndian.AppendUint32(b, 1), 'a')
-		b = binary.LittleEndian.AppendUint32(b, uint32(calls))
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(values)))
-		for _, v := range values {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		return b
+	telling := func(key string, v gguf.Value) []byte {
+		defer about.Delete(key)
+		about.Set(key, v)
+		return of(sums, tensor("a.counts", []int{1, 2}, 2, 0))
 	}
 	tests := []struct {
 		name string
@@ -277,14 +374,24 @@ func TestImportance(t *testing.T) {
 		want []float32
 		err  string
 	}{
+		{"text of old", behind(3, 4, "tale"), []float32{2, 3}, ""},
+		{"no chunks", behind(-1, 4, "tale"), nil, "says that its text had -1 chunks"},
+		{"long text", behind(1, 5, "tale"), nil, "the name of its text has 5 bytes, 4 follow"},
+		{"cut", behind(1, 5, "")[:31], nil, "ends before the name of its text"},
+		{"chunks alone", behind(1, 5, "")[:29], []float32{2, 3}, ""},
+		{"many chunks", telling("imatrix.chunk_count", gguf.Int(gguf.KindU64, 1<<40)), nil,
+			"imatrix.chunk_count is 1099511627776, want 0 … 2147483647"},
+		{"chunks of text", telling("imatrix.chunk_count", gguf.Text("3")), nil, "imatrix.chunk_count"},
+		{"a text that is none", telling("imatrix.datasets", gguf.Bool(true)), nil, "imatrix.datasets"},
 		{"gguf", of(sums, tensor("a.counts", []int{1, 2}, 2, 0)), []float32{1, 2, 1, 1}, ""},
-		{"old", old(4, 8, 12), []float32{2, 3}, ""},
+		{"old", oldMatrix(4, 8, 12), []float32{2, 3}, ""},
 		{"no counts", of(sums), nil, "a has no counts"},
 		{"odd counts", of(sums, tensor("a.counts", []int{3}, 1, 2, 3)), nil, "a has 4 sums of f32 and 3 counts of f32"},
 		{"model", of(tensor("w", []int{1}, 1)), nil, "no tensor is called ….in_sum2, so it is none"},
-		{"infinite", old(1, 3, float32(math.Inf(1))), nil, "a has +Inf at place 1, want a finite number of 0 or more"},
-		{"negative", old(1, -3), nil, "a has -3 at place 0"},
-		{"short", old(1, 1, 2)[:20], nil, `"a" has 2 values, 3 bytes follow`},
+		{"infinite", oldMatrix(1, 3, float32(math.Inf(1))), nil,
+			"a has +Inf at place 1, want a finite number of 0 or more"},
+		{"negative", oldMatrix(1, -3), nil, "a has -3 at place 0"},
+		{"short", oldMatrix(1, 1, 2)[:20], nil, `"a" has 2 values, 3 bytes follow`},
 		{"text", []byte("once upon a time"), nil, "says that it has"},
 		{"empty", nil, nil, "ends before the number of tensors"},
 	}
@@ -301,8 +408,8 @@ func TestImportance(t *testing.T) {
 			continue
 		}
 		for i, v := range tt.want {
-			if m["a"][i] != v {
-				t.Errorf("%s: %v, want %v", tt.name, m["a"], tt.want)
+			if m.Weights["a"][i] != v {
+				t.Errorf("%s: %v, want %v", tt.name, m.Weights["a"], tt.want)
 				break
 			}
 		}
@@ -314,7 +421,7 @@ func FuzzImportance(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x01\x00\x00\x00a\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x80\x3f"))
 	f.Add([]byte("\xff\xff\xff\x7f"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := importanceOld(data); err == nil && len(m) == 0 {
+		if m, err := importanceOld(data); err == nil && len(m.Weights) == 0 {
 			t.Error("neither a matrix nor an error")
 		}
 	})
@@ -338,7 +445,7 @@ func TestExperts(t *testing.T) {
 	d.Set("general.architecture", gguf.Text("llama"))
 	r, _ := ByName("q4_k_s")
 	out, _ := quantized(t, &Job{File: written(t, d, "llama.block_count"), Recipe: r,
-		Importance: Importance{"blk.0.ffn_up_exps.weight": importance}})
+		Importance: &Importance{Weights: map[string][]float32{"blk.0.ffn_up_exps.weight": importance}}})
 	f, _ := quant.ByName("q4_k")
 	want := make([]byte, f.Size(len(x)))
 	for e := range experts {
@@ -372,7 +479,7 @@ func TestImportanceWithEOF(t *testing.T) {
 		f, err := os.Open(name)
 		return eager{f, iotest.DataErrReader(f)}, err
 	})
-	if err != nil || len(m["a"]) != 1 || m["a"][0] != 3 {
+	if err != nil || len(m.Weights["a"]) != 1 || m.Weights["a"][0] != 3 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
