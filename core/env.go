@@ -28,10 +28,6 @@ type Env struct {
 	// operations. It may be nil.
 	Multiplied func(p Product)
 
-	// Computing is told of every operation when it begins to compute, and when it has, unless it fails. It must not run
-	// operations. It may be nil.
-	Computing func(op string, begins bool)
-
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 

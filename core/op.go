@@ -37,7 +37,7 @@ type Composers interface{ Compose() []*Tensor }
 // Sizer is an operation whose sizes do not follow from equal names alone.
 type Sizer interface{ Sizes(s *Sizes) }
 
-// InPlace is an operation that changes the bytes of its first tensor operand and returns it.
+// InPlace is an operation that changes the bytes of its first tensor operand and returns it. It is not stopped halfway.
 type InPlace interface{ InPlace() }
 
 // Chooser is an operation whose first operand only chooses among the others: plain numbers take the dtype

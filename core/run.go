@@ -111,14 +111,13 @@ func (c *call) run() {
 	if !viewed && !c.env.shapeOnly {
 		c.ctx.c = c
 		c.env.evals++
-		if c.env.Computing == nil {
-			as(c.info.evals, c.op).Eval(&c.ctx)
+		if computing == nil {
+			c.compute()
 		} else {
-			c.env.Computing(c.info.Name, true)
-			as(c.info.evals, c.op).Eval(&c.ctx)
-			c.env.Computing(c.info.Name, false)
+			computing(c.info.Name, true)
+			c.compute()
+			computing(c.info.Name, false)
 		}
-		c.env.checkStop()
 		if c.env.anomaly {
 			c.checkNaN()
 		}
@@ -139,6 +138,23 @@ func (c *call) run() {
 			c.env.Own(t)
 		}
 	}
+}
+
+// computing is told of every operation when it begins to compute, and when it has, unless it fails; it must not run
+// operations. It is for a benchmark of bindings/starlark, which takes a step apart, and nil otherwise.
+var computing func(op string, begins bool)
+
+// compute does what the operation is for, unless the Env has to stop. What changes its operand is not begun then, or
+// done whole: half of it would be in a tensor that is still there.
+func (c *call) compute() {
+	if !c.info.inPlace {
+		as(c.info.evals, c.op).Eval(&c.ctx)
+		c.env.checkStop()
+		return
+	}
+	c.env.checkStop()
+	defer c.env.Control.Hold()()
+	as(c.info.evals, c.op).Eval(&c.ctx)
 }
 
 // compose checks the sizes, in the words of this operation, and runs those it is made of in a scope of their

@@ -8,7 +8,8 @@ import (
 )
 
 // Set writes v into a part of x, in place, and returns x. The part is what x.slice(ranges) would
-// be; v has its axes, or fewer and is repeated, or is a plain number.
+// be; v has its axes, or fewer and is repeated, or is a plain number. An interrupt comes before or after it, so that
+// x never has a part of v.
 //
 // Errors: an axis that x lacks; a step of 0; v of another size or dtype; x whose bytes belong to a
 // file or to several interpreters, or which repeats along an axis, as after expand.

@@ -23,13 +23,11 @@ func TestSweep(t *testing.T) {
 				env.Control.Stop()
 				s.Run(env, x, y)
 				env.Control.Reset()
+				read := y.Values()
 				for i, v := range x.Values() {
 					want := float64(i % 100)
-					if v.(float64) != want || y.Values()[i].(float64) != 0 {
+					if v.(float64) != want || read[i].(float64) != 0 {
 						t.Fatalf("%s and %s, element %d of %d is %v, want %v", first, second, i, n, v, want)
-					}
-					if i > 300 {
-						break // Values are slow
 					}
 				}
 				if n > 0 && (x.buf.Version() == version || y.buf.Version() != 0) {

@@ -63,10 +63,8 @@ func TestWorldStops(t *testing.T) {
 	var figures []figure
 	for _, w := range works {
 		took := time.Hour // the least of some tries: a fault or a timer is not the kernel's
-		for range 3 {
-			if took = min(took, longestStop(t, w.run)); took < 100*time.Microsecond {
-				break
-			}
+		for tries := 0; tries < 3 && (took > bound || *longest && took >= 100*time.Microsecond); tries++ {
+			took = min(took, longestStop(t, w.run))
 		}
 		figures = append(figures, figure{w.name, took})
 		if took > bound {

@@ -59,6 +59,7 @@ func NewTerminal(begin func(), names func(word string) []string) (*Terminal, err
 		DisableAutoSaveHistory: true,
 		HistoryLimit:           10_000,
 		HistorySearchFold:      true,
+		FuncFilterInputRune:    t.filter,
 	})
 	if err != nil {
 		return nil, err
@@ -111,6 +112,24 @@ func (t *Terminal) bracket(on bool) {
 	default:
 		_, _ = io.WriteString(readline.Stdout, "\x1b[?2004l")
 	}
+}
+
+// filter does what Ctrl-Z asks for: it gives the terminal back, stops until the program is continued, and shows again
+// what had been typed. The library's own way also stops the parent process, whatever that is, and guesses from the
+// clock when it has been continued. All other keys are the library's.
+func (t *Terminal) filter(key rune) (rune, bool) {
+	if key != readline.CharCtrlZ {
+		return key, true
+	}
+	t.rl.Clean()
+	t.bracket(false)
+	if t.rl.Terminal.ExitRawMode() == nil {
+		stopSelf()
+	}
+	_ = t.rl.Terminal.EnterRawMode() // where it cannot, the terminal edits the line
+	t.bracket(true)
+	t.rl.Refresh()
+	return readline.CharBell, true // which ends a search; to be told that there is no key, the library reads ahead
 }
 
 // Close gives the terminal back. Further calls do nothing.

@@ -10,9 +10,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fucina-repl": main})
-}
+// commands is what the tests can run, by their names.
+var commands = map[string]func(){"fucina-repl": main}
+
+func TestMain(m *testing.M) { testscript.Main(m, commands) }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

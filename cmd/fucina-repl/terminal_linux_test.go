@@ -69,16 +69,22 @@ func newScreen(master *os.File) *screen {
 // onTerminal starts the command on a new pseudo-terminal, with more variables in its environment.
 func onTerminal(t *testing.T, env []string, args ...string) (*exec.Cmd, *screen) {
 	t.Helper()
+	cmd := command(t, args...)
+	cmd.Env = append(cmd.Env, env...)
+	return cmd, startOnTerminal(t, cmd)
+}
+
+func startOnTerminal(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
 	master, slave := openTerminal(t)
 	defer slave.Close()
-	cmd := command(t, args...)
-	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR=1"), env...)
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, newScreen(master)
+	return newScreen(master)
 }
 
 // expect reads the screen up to text.
@@ -106,7 +112,7 @@ func (s *screen) press(t *testing.T, keys string) {
 	}
 }
 
-const ctrlC, ctrlD, up, left = "\x03", "\x04", "\x1b[A", "\x1b[D"
+const ctrlC, ctrlD, ctrlZ, up, left = "\x03", "\x04", "\x1a", "\x1b[A", "\x1b[D"
 
 // TestTerminal types at a real terminal: editing, recall, a pasted block, the tab key, Ctrl-C while reading and while
 // running, Ctrl-D. The blocks are in the history file afterwards.
@@ -120,6 +126,7 @@ func TestTerminal(t *testing.T) {
 		{up + " + 1\r", "673\r\n", ">>> "},
 		{"def f(x):\n\t# twice\n\treturn 2 * x\n\nf(4000)\n", "8000\r\n", ">>> "},
 		{"nothing" + ctrlC, "^C\r\n", ">>> "},
+		{"11" + ctrlZ + "1 * 5\r", "555\r\n", ">>> "}, // no shell could continue it, so it does not stop
 		{"x = 7; print('set')\r", "set\r\n", ">>> "},
 		{"while True: print('busy', end = '')\r\r", "busybusy", ""},
 		{ctrlC, "interrupted", ">>> "},
@@ -161,7 +168,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"600 + 72", "600 + 72 + 1", "def f(x):\n    # twice\n    return 2 * x", "f(4000)",
+		"600 + 72", "600 + 72 + 1", "def f(x):\n    # twice\n    return 2 * x", "f(4000)", "111 * 5",
 		"x = 7; print('set')", "while True: print('busy', end = '')", "x * 111",
 		"n = input('name? ')", "n + n", "write('left')", "write('your'); n = input('name? ')", "n",
 		"def g():\n    y = 40\n\n    return y + 1000", "g()", "for i in range(3):\n    print(i * 111)",

@@ -149,7 +149,7 @@ type bpeScratch struct {
 	cutter  *cutter
 	spelled []byte
 	symbols []bpeSymbol
-	queue   []uint64 // a heap: rank<<32 | number of the left symbol
+	queue   heap[struct{}] // rank<<32 | number of the left symbol
 	cache   []bpeCached
 	seed    maphash.Seed
 }
@@ -312,7 +312,7 @@ func (b *bpe) joinMany(e *encoding, s *bpeScratch) {
 	s.queue = s.queue[:0]
 	push := func(i int32) {
 		if i >= 0 && s.symbols[i].rank != noMerge {
-			s.queue = pushMin(s.queue, uint64(s.symbols[i].rank)<<32|uint64(i))
+			s.queue.push(keyed[struct{}]{key: uint64(s.symbols[i].rank)<<32 | uint64(i)})
 		}
 	}
 	for i := range s.symbols {
@@ -321,8 +321,7 @@ func (b *bpe) joinMany(e *encoding, s *bpeScratch) {
 		}
 	}
 	for len(s.queue) > 0 {
-		var top uint64
-		top, s.queue = popMin(s.queue)
+		top := s.queue.pop().key
 		i := int32(uint32(top))
 		if s.symbols[i].rank != uint32(top>>32) {
 			continue
@@ -389,43 +388,6 @@ func (b *bpe) decode(text []byte, id int32) []byte {
 	default:
 		return appendUnspelled(text, piece)
 	}
-}
-
-// pushMin adds x to a heap whose least element is the first.
-func pushMin(heap []uint64, x uint64) []uint64 {
-	heap = append(heap, x)
-	i := len(heap) - 1
-	for ; i > 0 && x < heap[(i-1)/2]; i = (i - 1) / 2 {
-		heap[i] = heap[(i-1)/2]
-	}
-	heap[i] = x
-	return heap
-}
-
-// popMin takes the least element from a heap.
-func popMin(heap []uint64) (uint64, []uint64) {
-	top, x := heap[0], heap[len(heap)-1]
-	heap = heap[:len(heap)-1]
-	if len(heap) == 0 {
-		return top, heap
-	}
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= len(heap) {
-			break
-		}
-		if child+1 < len(heap) && heap[child+1] < heap[child] {
-			child++
-		}
-		if heap[child] >= x {
-			break
-		}
-		heap[i] = heap[child]
-		i = child
-	}
-	heap[i] = x
-	return top, heap
 }
 
 // Merges yields what joins, in order of rank, as the vocabulary writes it; nothing if t is no BPE by merges.

@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/fucina-go/fucina/core/gguf"
@@ -78,21 +79,15 @@ func newSPM(v *vocab, s specials) (codec, error) {
 type spmScratch struct {
 	text    []byte // the whole input, spaces replaced
 	symbols []spmSymbol
-	pairs   []spmPair // a heap, the next to join first
+	pairs   heap[spmPair]
 }
 
 // spmSymbol is a stretch of a run, at first one character. Joined into its left neighbour, it has size 0.
 type spmSymbol struct{ at, size, prev, next int32 } // prev and next are -1 at the ends
 
-// spmPair is out of date once the sizes of its symbols no longer add up to size.
-type spmPair struct {
-	score             float32
-	left, right, size int32
-}
-
-func (p spmPair) before(q spmPair) bool {
-	return p.score > q.score || p.score == q.score && p.left < q.left
-}
+// spmPair is out of date once the sizes of its symbols no longer add up to size. Its key is its score, the best of which
+// come first, and its left symbol.
+type spmPair struct{ right, size int32 }
 
 // encode works on one run at a time: where the bytes on both sides of a character boundary are neighbours in no
 // token, no pair can join them, so what follows does not depend on what came before. Runs are mostly words, which
@@ -136,43 +131,42 @@ func (c *spm) join(e *encoding, s *spmScratch, run []byte) {
 			s.pairs = append(s.pairs, p)
 		}
 	}
-	for i := len(s.pairs)/2 - 1; i >= 0; i-- {
-		s.down(i)
-	}
+	s.pairs.sort()
 	for len(s.pairs) > 0 && e.goOn(1) {
-		p := s.pairs[0]
-		last := len(s.pairs) - 1
-		s.pairs[0] = s.pairs[last]
-		s.pairs = s.pairs[:last]
-		s.down(0)
-		left, right := &s.symbols[p.left], &s.symbols[p.right]
+		first := s.pairs.pop()
+		at, p := int32(uint32(first.key)), first.value
+		left, right := &s.symbols[at], &s.symbols[p.right]
 		if left.size == 0 || right.size == 0 || left.size+right.size != p.size {
 			continue
 		}
 		left.size, right.size = p.size, 0
 		left.next = right.next
 		if left.next >= 0 {
-			s.symbols[left.next].prev = p.left
-			if q, ok := c.pair(s, run, p.left, left.next); ok {
-				s.push(q)
+			s.symbols[left.next].prev = at
+			if q, ok := c.pair(s, run, at, left.next); ok {
+				s.pairs.push(q)
 			}
 		}
 		if left.prev >= 0 {
-			if q, ok := c.pair(s, run, left.prev, p.left); ok {
-				s.push(q)
+			if q, ok := c.pair(s, run, left.prev, at); ok {
+				s.pairs.push(q)
 			}
 		}
 	}
 }
 
 // pair is the pair of two neighbouring symbols, if their joint text is a token.
-func (c *spm) pair(s *spmScratch, run []byte, left, right int32) (spmPair, bool) {
+func (c *spm) pair(s *spmScratch, run []byte, left, right int32) (p keyed[spmPair], ok bool) {
 	at, size := s.symbols[left].at, s.symbols[left].size+s.symbols[right].size
 	id := c.find(run[at : at+size])
 	if id < 0 {
-		return spmPair{}, false
+		return p, false
 	}
-	return spmPair{score: c.v.scores[id], left: left, right: right, size: size}, true
+	order := math.Float32bits(c.v.scores[id] + 0) // -0 becomes 0
+	if order>>31 == 0 {
+		order ^= 1<<31 - 1 // of those that are not negative the greatest is the first
+	}
+	return keyed[spmPair]{uint64(order)<<32 | uint64(left), spmPair{right, size}}, true
 }
 
 func (c *spm) find(text []byte) int32 {
@@ -181,40 +175,6 @@ func (c *spm) find(text []byte) int32 {
 		return -1
 	}
 	return id
-}
-
-func (s *spmScratch) push(p spmPair) {
-	s.pairs = append(s.pairs, p)
-	i := len(s.pairs) - 1
-	for i > 0 && p.before(s.pairs[(i-1)/2]) {
-		s.pairs[i] = s.pairs[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	s.pairs[i] = p
-}
-
-// down moves pair i of the heap down to where it belongs.
-func (s *spmScratch) down(i int) {
-	h := s.pairs
-	if i >= len(h) {
-		return
-	}
-	p := h[i]
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			break
-		}
-		if child+1 < len(h) && h[child+1].before(h[child]) {
-			child++
-		}
-		if !h[child].before(p) {
-			break
-		}
-		h[i] = h[child]
-		i = child
-	}
-	h[i] = p
 }
 
 // emit appends the ids of a run's symbols. One that cannot be spelled in bytes either is one unknown token.

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package repl
+
+// stopSelf does nothing: this system has no jobs that stop and go on.
+func stopSelf() {}
