@@ -1341,6 +1341,20 @@ func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 //go:noescape
 func tile16Widex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// apart32 takes so many groups of weights of half a panel apart: for each 32 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
+//
+//go:noescape
+func apart32AVX2(dst, w *byte, groups int)
+
+// apart16 takes so many groups of weights of half a panel apart: for each 16 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
+//
+//go:noescape
+func apart16AVX2(dst, w *byte, groups int)
+
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
 //go:noescape
@@ -1906,6 +1920,32 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		default:
 			panic("no such tile")
 		}
+	}
+}
+
+// takenApart tells whether the current tier's tiles of wide forms have their weights taken apart.
+func takenApart() bool {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
+		return false
+	case cpu.Current() == cpu.AVXVNNI:
+		return false
+	default:
+		return true
+	}
+}
+
+// apart takes weights of which so many share a scale apart for a tile; see apart32.
+//
+//go:noinline
+func apart(each int, dst, w *byte, groups int) {
+	switch each {
+	case 32:
+		apart32AVX2(dst, w, groups)
+	case 16:
+		apart16AVX2(dst, w, groups)
+	default:
+		panic("no weights are taken apart")
 	}
 }
 

@@ -907,6 +907,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	}
 }
 
+// takenApart tells whether the current tier's tiles of wide forms have their weights taken apart.
+func takenApart() bool {
+	return false
+}
+
+// apart takes weights of which so many share a scale apart for a tile; see apart32.
+//
+//go:noinline
+func apart(each int, dst, w *byte, groups int) {
+	panic("no weights are taken apart")
+}
+
 // peak is dotPeak of the current tier.
 func peak(turns int) {
 	switch {

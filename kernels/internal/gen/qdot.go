@@ -34,6 +34,7 @@ func qdot() *source {
 	s := newSource("qdot")
 	s.qdotFormats()
 	s.qdotTiles()
+	s.qdotApart()
 	s.qdotPeak()
 	s.qdotQuantize()
 	s.qdotPack()

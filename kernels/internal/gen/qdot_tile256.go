@@ -49,18 +49,20 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		s.p("LEAQ (R11)(R11*2), R8")
 		s.p("ADDQ SI, R8")
 	}
-	s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
-	bias := uint64(0x60606060)
+	turn := 32 * 16 // bytes of weights
 	if form.wide {
-		bias = 0x80808080
+		turn = 32 / form.each * apartBytes(form.each/4)
+		s.p("VMOVDQU consts<>+%d(SB), Y15", s.constant(0x00010001, 4))
+	} else {
+		s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
+		s.p("LEAQ consts<>+%d(SB), R10", s.constant(0x60606060, 4))
 	}
-	s.p("LEAQ consts<>+%d(SB), R10", s.constant(bias, 4))
 	s.p("PCALIGN $64")
 	s.place("loop")
 	for part := range 32 / form.each {
 		first := part * form.each / 4
 		if form.wide {
-			s.widePart(rows, first, form.each/4, place)
+			s.widePart(rows, part*apartBytes(form.each/4), first, form.each/4, place)
 		} else {
 			for i := range rows {
 				s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
@@ -104,7 +106,7 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	if form.offset {
 		s.p("ADDQ $%d, R12", 64*32/form.each)
 	}
-	s.p("ADDQ $%d, DI", 32*16)
+	s.p("ADDQ $%d, DI", turn)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
 	s.p("ADDQ $%d, SI", recordBytes)
 	if rows > 3 {
@@ -117,35 +119,81 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	s.p("RET")
 }
 
-// widePart writes the products of so many words of weights of 8 bits.
-func (s *source) widePart(rows, first, words int, place func(i, offset int) string) {
-	const magnitudes, signs, scratch, excess = 12, 13, 14, 15
-	for word := first; word < first+words; word++ {
-		s.p("VMOVDQU %d(DI), Y%d", word*64, signs)
-		s.p("VPXOR (R10), Y%d, Y%d", signs, signs)
-		s.p("VPABSB Y%d, Y%d", signs, magnitudes)
-		s.p("VPXOR Y%d, Y%d, Y%d", scratch, scratch, scratch)
-		s.p("VPCMPGTB Y%d, Y%d, Y%d", signs, scratch, signs)
-		if word == first {
-			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, excess)
-		} else {
-			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, scratch)
-			s.p("VPADDW Y%d, Y%d, Y%d", scratch, excess, excess)
+// apartBytes is the bytes that so many words of weights of 8 columns take when they are taken apart.
+func apartBytes(words int) int { return 32 + 64*words }
+
+// qdotApart writes how weights of 8 bits are taken apart for the tiles of AVX2.
+func (s *source) qdotApart() {
+	cases := ""
+	for _, form := range tileForms {
+		if !form.wide {
+			continue
 		}
+		words := form.each / 4
+		f := s.declare(fmt.Sprintf("apart%d", form.each), "dst, w *byte, groups int",
+			fmt.Sprintf("apart%d takes so many groups of weights of half a panel apart: for each %d of a row it writes to "+
+				"dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of "+
+				"weights, |w| and s; all of 8 rows.", form.each, form.each))
+		f.local = true
+		s.begin(f, avx2, fmt.Sprintf("A turn reads %d bytes and writes %d.", 32*words, apartBytes(words)))
+		s.p("MOVQ %s, DI", s.args["dst"])
+		s.p("MOVQ %s, SI", s.args["w"])
+		s.p("MOVQ %s, CX", s.args["groups"])
+		if form.each == 16 {
+			s.p("ADDQ CX, CX")
+		}
+		s.p("VMOVDQU consts<>+%d(SB), Y15", s.constant(0x00010001, 4))
+		s.p("VMOVDQU consts<>+%d(SB), Y14", s.constant(0x80808080, 4))
+		s.p("VPXOR Y13, Y13, Y13")
+		s.place("loop")
+		s.p("VPXOR Y12, Y12, Y12")
+		for word := range words {
+			s.p("VPXOR %d(SI), Y14, Y0", 64*word)
+			s.p("VPABSB Y0, Y1")
+			s.p("VPCMPGTB Y0, Y13, Y2")
+			s.p("VMOVDQU Y1, %d(DI)", 32+64*word)
+			s.p("VMOVDQU Y2, %d(DI)", 64+64*word)
+			s.p("VPMADDUBSW Y2, Y1, Y1")
+			s.p("VPSUBW Y1, Y12, Y12")
+		}
+		s.p("VPMADDWD Y15, Y12, Y12")
+		s.p("VMOVDQU Y12, (DI)")
+		s.p("ADDQ $%d, SI", 64*words)
+		s.p("ADDQ $%d, DI", apartBytes(words))
+		s.p("DECQ CX")
+		s.p("JNE loop")
+		s.p("VZEROUPPER")
+		s.p("RET")
+		cases += fmt.Sprintf("case %d:\n%s%s(dst, w, groups)\n", form.each, f.name, avx2.suffix)
+	}
+	const panics = "panic(\"no weights are taken apart\")\n"
+	const doc = "\n// takenApart tells whether the current tier's tiles of wide forms have their weights taken apart.\n" +
+		"func takenApart() bool {\n%s}\n" +
+		"\n// apart takes weights of which so many share a scale apart for a tile; see apart32.\n" +
+		"//\n//go:noinline\nfunc apart(each int, dst, w *byte, groups int) {\n%s}\n"
+	is := func(t *tier) string { return fmt.Sprintf("return %t\n", t == avx2) }
+	s.extra["amd64"] += fmt.Sprintf(doc, byTier(is, avx512, avxvnni, avx2),
+		fmt.Sprintf("switch each {\n%sdefault:\n%s}\n", cases, panics))
+	s.extra["arm64"] += fmt.Sprintf(doc, "return false\n", panics)
+	s.extra["none"] += fmt.Sprintf("\nfunc takenApart() bool { %s }\n"+
+		"\nfunc apart(each int, dst, w *byte, groups int) { %s }\n", noAssembly, noAssembly)
+}
+
+// widePart writes the products of so many words of weights of 8 bits, at the given place of those that were taken apart.
+func (s *source) widePart(rows, at, first, words int, place func(i, offset int) string) {
+	const magnitudes, signs, scratch, ones = 12, 13, 14, 15
+	for i := range rows {
+		s.p("VMOVDQU %d(DI), Y%d", at, rows+i)
+	}
+	for word := range words {
+		s.p("VMOVDQU %d(DI), Y%d", at+32+64*word, magnitudes)
+		s.p("VMOVDQU %d(DI), Y%d", at+64+64*word, signs)
 		for i := range rows {
-			s.p("VPBROADCASTD %s, Y%d", place(i, 4*word), scratch)
+			s.p("VPBROADCASTD %s, Y%d", place(i, 4*(first+word)), scratch)
 			s.p("VPXOR Y%d, Y%d, Y%d", signs, scratch, scratch)
 			s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch, magnitudes, scratch)
-			if word == first {
-				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, rows+i)
-			} else {
-				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)
-				s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
-			}
+			s.p("VPMADDWD Y%d, Y%d, Y%d", ones, scratch, scratch)
+			s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
 		}
-	}
-	s.p("VPMADDWD (R9), Y%d, Y%d", excess, excess)
-	for i := range rows {
-		s.p("VPSUBD Y%d, Y%d, Y%d", excess, rows+i, rows+i)
 	}
 }
