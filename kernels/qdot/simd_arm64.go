@@ -907,9 +907,10 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	}
 }
 
-// takenApart tells whether the current tier's tiles of wide forms have their weights taken apart.
-func takenApart() bool {
-	return false
+// apartShape is the most rows and the columns of a tile of a wide form if the current tier has the weights taken
+// apart, otherwise 0.
+func apartShape() (rows, columns int) {
+	return 0, 0
 }
 
 // apart takes weights of which so many share a scale apart for a tile; see apart32.

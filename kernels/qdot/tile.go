@@ -29,7 +29,7 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	if !vectors() {
 		return false
 	}
-	if f.wide && takenApart() {
+	if most, _ := apartShape(); f.wide && most > 0 {
 		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
 		return true
 	}
@@ -60,26 +60,29 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 }
 
 // apartDepth is how many weights of a row are taken apart at once, for all rows of activations.
-const apartDepth = 2048
+const apartDepth = 1024
 
-// apartBytes is the most bytes that so many weights of 8 rows take when they are taken apart.
-func apartBytes(k int) int { return k / 16 * (32 + 4*64) }
+// apartBytes is the most bytes that so many weights of a panel take when they are taken apart.
+func apartBytes(k int) int { return k / 16 * 2 * (32 + 4*64) }
 
 // tileApart is Tile of a wide form in a tier whose tiles have their weights taken apart.
 func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
-	weights := &form.apart[:apartBytes(min(k, apartDepth))][0]
-	most, width := tileShape()
+	most, width := apartShape()
 	kind, n := f.tileKind(), k/f.each*Rows
 	tiles := (rows + most - 1) / most
 	for from := 0; from < k; from += apartDepth {
-		groups := min(apartDepth, k-from) / Group
+		depth := min(apartDepth, k-from)
+		weights, half := form.apart[:apartBytes(depth)], apartBytes(depth)/2
 		for j := 0; j < cols; j += width {
-			p, r := j/Rows, j%Rows
-			apart(f.each, weights, &form.Bytes[(p*k+from)*Rows+4*r], groups)
+			p, scales := j/Rows, from/f.each*Rows
+			for h := range 2 {
+				apart(f.each, &weights[h*half], &form.Bytes[(p*k+from)*Rows+h*32], depth/Group)
+			}
 			for t := range tiles {
 				first, end := t*rows/tiles, (t+1)*rows/tiles
-				partTile(kind, end-first, min(width, cols-j), width, groups, weights, 0, &form.S[p*n+from/f.each*Rows+r],
-					nil, 0, &x[first*stride+from/Group*Record], stride, c[first*ldc+j:], ldc, add || from > 0)
+				partTile(kind, end-first, min(width, cols-j), width, depth/Group, &weights[0], half,
+					&form.S[p*n+scales], nil, 0, &x[first*stride+from/Group*Record], stride, c[first*ldc+j:], ldc,
+					add || from > 0)
 			}
 		}
 	}
