@@ -243,13 +243,16 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 			p.q.Unpack(form, s, *b, k)
 			spareBytes.Put(b)
 		}
-		for i := 0; i < p.m; i += tileRows {
+		for i := 0; i < p.m; i += dotRows {
 			p.c.Pause()
 			a := x[i*p.words+from/qdot.Group*qdot.Record:]
-			p.q.Tile(y[i*p.n:], p.n, form, a, p.words, min(tileRows, p.m-i), cols, k, from > 0)
+			p.q.Tile(y[i*p.n:], p.n, form, a, p.words, min(dotRows, p.m-i), cols, k, from > 0)
 		}
 	}
 }
+
+// dotRows is tileRows of the products in integers, whose tiles have 5 or 6 rows.
+const dotRows = 90
 
 // tileRows is how many rows of activations are multiplied between two looks at whether to stop.
 const tileRows = 96

@@ -8,15 +8,19 @@ const mostBytes = 292
 // Form is up to two panels whose weights have become bytes, for products with many rows.
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
-// each. S and M, of the same order: at 16·(p·k/each + i) the scale and the offset of the 16 rows.
+// each. S and M, of the same order: at 16·(p·k/each + i) the scale and the offset of the 16 rows. One goroutine at a
+// time multiplies by a form.
 type Form struct {
 	Bytes []byte
 	S, M  []float32
+
+	apart []byte // what Tile makes of some of the bytes in some tiers
 }
 
 // NewForm returns a form that holds two panels of k weights of any format.
 func NewForm(k int) *Form {
-	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k)}
+	return &Form{Bytes: make([]byte, 2*k*Rows), S: make([]float32, 2*k), M: make([]float32, 2*k),
+		apart: make([]byte, apartBytes(min(k, apartDepth)))}
 }
 
 // Vec computes y[step·s+16·u+j] = (row j of panel u of strip s)·x for count strips of units panels each; y may end

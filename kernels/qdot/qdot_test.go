@@ -309,6 +309,36 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	}
 }
 
+// TestDepths multiplies rows of more weights than one call of a tile takes.
+func TestDepths(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	inTiers(t, func(t *testing.T) {
+		for _, f := range []*Format{&q8_0, &q4_k, &q3_k, &iq2_xs} {
+			for _, k := range []int{apartDepth + 256, 2*apartDepth + 512, tileDepth + 256} {
+				const n, cols = 2, Rows + 3
+				size := k / f.Block * f.Bytes
+				rows := randomRows(r, f, 2*Rows, k)
+				form, panel, x := NewForm(k), make([]byte, f.PanelSize(k)), make([]uint32, n*ActivationWords(k))
+				for p := range 2 {
+					f.Pack(panel, rows[p*Rows*size:], Rows, k, size)
+					f.Unpack(form, p, panel, k)
+				}
+				for i := range n {
+					Quantize(x[i*ActivationWords(k):][:ActivationWords(k)], randomX(r, k))
+				}
+				c := make([]float32, n*cols)
+				f.Tile(c, cols, form, x, ActivationWords(k), n, cols, k, false)
+				for at, v := range c {
+					w := product(f, rows[at%cols*size:][:size], x[at/cols*ActivationWords(k):], k)
+					if !same(v, w) {
+						t.Fatalf("%s, %d weights: %g at %d, want %g", f.Name, k, v, at, w)
+					}
+				}
+			}
+		}
+	})
+}
+
 // BenchmarkVec reads matrices of 4096 × 4096 weights, one after another, four distant panels at a time. In between it
 // reads as many bytes by the product of a float32 row, which takes them from four distant places too, in the best tier:
 // of-reading is that time by Vec's, medians.

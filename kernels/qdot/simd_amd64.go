@@ -1128,7 +1128,8 @@ func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1136,7 +1137,8 @@ func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1144,7 +1146,8 @@ func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1152,7 +1155,8 @@ func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1160,18 +1164,11 @@ func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-//
-//go:noescape
-func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
@@ -1296,7 +1293,8 @@ func tile16Offsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int
 // tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1304,7 +1302,8 @@ func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1312,7 +1311,8 @@ func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1320,7 +1320,8 @@ func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1328,18 +1329,25 @@ func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 // tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
 //
 //go:noescape
 func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
+// apart32 takes so many groups of weights of half a panel apart: for each 32 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
 //
 //go:noescape
-func tile16Widex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func apart32AVX2(dst, w *byte, groups int)
+
+// apart16 takes so many groups of weights of half a panel apart: for each 16 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
+//
+//go:noescape
+func apart16AVX2(dst, w *byte, groups int)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
@@ -1877,8 +1885,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 5:
 			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 6:
-			tileWidex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
 			tile16Offsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
@@ -1901,11 +1907,36 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 5:
 			tile16Widex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 6:
-			tile16Widex6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
+	}
+}
+
+// apartShape is the most rows and the columns of a tile of a wide form if the current tier has the weights taken
+// apart, otherwise 0.
+func apartShape() (rows, columns int) {
+	switch {
+	case cpu.Has(cpu.AVX512VNNI):
+		return 0, 0
+	case cpu.Current() == cpu.AVXVNNI:
+		return 0, 0
+	default:
+		return 5, 16
+	}
+}
+
+// apart takes weights of which so many share a scale apart for a tile; see apart32.
+//
+//go:noinline
+func apart(each int, dst, w *byte, groups int) {
+	switch each {
+	case 32:
+		apart32AVX2(dst, w, groups)
+	case 16:
+		apart16AVX2(dst, w, groups)
+	default:
+		panic("no weights are taken apart")
 	}
 }
 

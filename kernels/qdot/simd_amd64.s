@@ -78519,7 +78519,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// Y1, weights in Y12 and Y13.
 //
 // func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x1AVX2(SB), NOSPLIT, $0-81
@@ -78899,7 +78899,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x2AVX2(SB), NOSPLIT, $0-81
@@ -79408,7 +79408,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// to Y5, weights in Y12 and Y13.
 //
 // func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x3AVX2(SB), NOSPLIT, $0-81
@@ -79821,7 +79821,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x4AVX2(SB), NOSPLIT, $0-81
@@ -80322,7 +80322,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// to Y9, weights in Y12 and Y13.
 //
 // func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x5AVX2(SB), NOSPLIT, $0-81
@@ -80908,7 +80908,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile32x6AVX2(SB), NOSPLIT, $0-81
@@ -81419,7 +81419,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// Y1, weights in Y12 and Y13.
 //
 // func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx1AVX2(SB), NOSPLIT, $0-81
@@ -81831,7 +81831,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx2AVX2(SB), NOSPLIT, $0-81
@@ -82384,7 +82384,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// to Y5, weights in Y12 and Y13.
 //
 // func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx3AVX2(SB), NOSPLIT, $0-81
@@ -82829,7 +82829,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx4AVX2(SB), NOSPLIT, $0-81
@@ -83369,7 +83369,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// to Y9, weights in Y12 and Y13.
 //
 // func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx5AVX2(SB), NOSPLIT, $0-81
@@ -84001,7 +84001,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetx6AVX2(SB), NOSPLIT, $0-81
@@ -84542,7 +84542,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// Y1, weights in Y12 and Y13.
 //
 // func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x1AVX2(SB), NOSPLIT, $0-81
@@ -84978,7 +84978,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x2AVX2(SB), NOSPLIT, $0-81
@@ -85572,7 +85572,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// to Y5, weights in Y12 and Y13.
 //
 // func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x3AVX2(SB), NOSPLIT, $0-81
@@ -86049,7 +86049,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x4AVX2(SB), NOSPLIT, $0-81
@@ -86631,7 +86631,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// to Y9, weights in Y12 and Y13.
 //
 // func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x5AVX2(SB), NOSPLIT, $0-81
@@ -87315,7 +87315,7 @@ loop:
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
 // otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16x6AVX2(SB), NOSPLIT, $0-81
@@ -87652,135 +87652,145 @@ loop:
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1088 bytes, and 60 bytes of x. Sums at R10,
+// integers in Y0 to Y1, magnitudes of weights in Y10 and Y11.
 //
 // func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex1AVX2(SB), NOSPLIT, $0-81
+TEXT ·tileWidex1AVX2(SB), NOSPLIT, $96-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y1
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 288(DI), Y10
+	VMOVDQU 288(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 352(DI), Y10
+	VMOVDQU 352(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 416(DI), Y10
+	VMOVDQU 416(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y1, Y1
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 480(DI), Y10
+	VMOVDQU 480(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y1, Y1
-	VMULPS Y14, Y1, Y1
-	VADDPS Y1, Y0, Y0
-	ADDQ $512, DI
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	ADDQ $544, DI
 	ADDQ $64, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -87788,190 +87798,248 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1088 bytes, and 120 bytes of x. Sums at R10,
+// integers in Y0 to Y3, magnitudes of weights in Y10 and Y11.
 //
 // func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex2AVX2(SB), NOSPLIT, $0-81
+TEXT ·tileWidex2AVX2(SB), NOSPLIT, $160-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y2
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 288(DI), Y10
+	VMOVDQU 288(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 352(DI), Y10
+	VMOVDQU 352(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 416(DI), Y10
+	VMOVDQU 416(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y2, Y2
-	VPSUBD Y15, Y3, Y3
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 480(DI), Y10
+	VMOVDQU 480(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y2, Y2
-	VMULPS Y14, Y2, Y2
-	VADDPS Y2, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y1, Y1
-	ADDQ $512, DI
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	ADDQ $544, DI
 	ADDQ $64, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -87979,240 +88047,345 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1088 bytes, and 180 bytes of x. Sums at R10,
+// integers in Y0 to Y5, magnitudes of weights in Y10 and Y11.
 //
 // func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex3AVX2(SB), NOSPLIT, $0-81
+TEXT ·tileWidex3AVX2(SB), NOSPLIT, $224-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 288(DI), Y10
+	VMOVDQU 288(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 352(DI), Y10
+	VMOVDQU 352(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 416(DI), Y10
+	VMOVDQU 416(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y3, Y3
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 480(DI), Y10
+	VMOVDQU 480(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y2, Y2
-	ADDQ $512, DI
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	ADDQ $544, DI
 	ADDQ $64, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -88220,292 +88393,444 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1088 bytes, and 240 bytes of x. Sums at R10,
+// integers in Y0 to Y7, magnitudes of weights in Y10 and Y11.
 //
 // func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex4AVX2(SB), NOSPLIT, $0-81
+TEXT ·tileWidex4AVX2(SB), NOSPLIT, $288-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y3
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 192(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 224(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
+	VMOVAPS Y0, 192(R10)
+	VMOVAPS Y0, 224(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 0(DI), Y6
+	VMOVDQU 0(DI)(R9*1), Y7
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 12(R8), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 288(DI), Y10
+	VMOVDQU 288(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 352(DI), Y10
+	VMOVDQU 352(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 416(DI), Y10
+	VMOVDQU 416(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 480(DI), Y10
+	VMOVDQU 480(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 28(R8), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y3, Y3
-	ADDQ $512, DI
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	ADDQ $544, DI
 	ADDQ $64, DX
 	ADDQ $60, SI
 	ADDQ $60, R8
@@ -88514,342 +88839,541 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
+	VMOVAPS 192(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 224(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1088 bytes, and 300 bytes of x. Sums at R10,
+// integers in Y0 to Y9, magnitudes of weights in Y10 and Y11.
 //
 // func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex5AVX2(SB), NOSPLIT, $0-81
+TEXT ·tileWidex5AVX2(SB), NOSPLIT, $352-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y3
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 192(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 224(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y4
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 256(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 288(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
+	VMOVAPS Y0, 192(R10)
+	VMOVAPS Y0, 224(R10)
+	VMOVAPS Y0, 256(R10)
+	VMOVAPS Y0, 288(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 0(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 0(DI), Y6
+	VMOVDQU 0(DI)(R9*1), Y7
+	VMOVDQU 0(DI), Y8
+	VMOVDQU 0(DI)(R9*1), Y9
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 4(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 8(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 12(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 12(R8), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 16(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 12(R8)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 288(DI), Y10
+	VMOVDQU 288(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 20(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8)(R11*1), Y12
+	VPXOR 320(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 320(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 352(DI), Y10
+	VMOVDQU 352(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 24(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8)(R11*1), Y12
+	VPXOR 384(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 384(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 416(DI), Y10
+	VMOVDQU 416(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 28(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8)(R11*1), Y12
+	VPXOR 448(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 448(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 480(DI), Y10
+	VMOVDQU 480(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 28(R8), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VPBROADCASTD 28(R8)(R11*1), Y12
+	VPXOR 512(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 512(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y9, Y9
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	VBROADCASTSS 32(R8)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y8, Y8
+	VADDPS 256(R10), Y8, Y14
+	VMOVAPS Y14, 256(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y4, Y4
-	ADDQ $512, DI
+	VMULPS Y13, Y9, Y9
+	VADDPS 288(R10), Y9, Y14
+	VMOVAPS Y14, 288(R10)
+	ADDQ $544, DI
 	ADDQ $64, DX
 	ADDQ $60, SI
 	ADDQ $60, R8
@@ -88858,411 +89382,31 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
+	VMOVAPS 192(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 224(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y4, (AX)
-	VZEROUPPER
-	RET
-
-// tileWidex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
-//
-// func tileWidex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tileWidex6AVX2(SB), NOSPLIT, $0-81
-	CMPB add+80(FP), $0
-	JEQ zero
-	MOVQ c+64(FP), AX
-	MOVQ ldc+72(FP), BX
-	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVAPS 256(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 288(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
-	ADDQ BX, AX
-	VMOVUPS (AX), Y2
-	ADDQ BX, AX
-	VMOVUPS (AX), Y3
-	ADDQ BX, AX
-	VMOVUPS (AX), Y4
-	ADDQ BX, AX
-	VMOVUPS (AX), Y5
-	JMP start
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-start:
-	MOVQ groups+0(FP), CX
-	MOVQ w+8(FP), DI
-	MOVQ s+24(FP), DX
-	MOVQ x+48(FP), SI
-	MOVQ ldx+56(FP), R11
-	SHLQ $2, R11
-	LEAQ (R11)(R11*2), R8
-	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
-	PCALIGN $64
-loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VPBROADCASTD 0(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y10
-	VPBROADCASTD 0(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y11
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 4(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 4(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 8(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 8(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 12(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 12(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 16(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 16(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 20(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 20(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 24(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 24(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 28(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 28(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VPSUBD Y15, Y10, Y10
-	VPSUBD Y15, Y11, Y11
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y10, Y10
-	VMULPS Y14, Y10, Y10
-	VADDPS Y10, Y4, Y4
-	VBROADCASTSS 32(R8)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y11, Y11
-	VMULPS Y14, Y11, Y11
-	VADDPS Y11, Y5, Y5
-	ADDQ $512, DI
-	ADDQ $64, DX
-	ADDQ $60, SI
-	ADDQ $60, R8
-	DECQ CX
-	JNE loop
-	MOVQ c+64(FP), AX
-	MOVQ ldc+72(FP), BX
-	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y4, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y5, (AX)
 	VZEROUPPER
 	RET
 
@@ -89525,7 +89669,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// Y1, weights in Y12 and Y13.
 //
 // func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx1AVX2(SB), NOSPLIT, $0-81
@@ -90019,7 +90163,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// to Y3, weights in Y12 and Y13.
 //
 // func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx2AVX2(SB), NOSPLIT, $0-81
@@ -90695,7 +90839,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// to Y5, weights in Y12 and Y13.
 //
 // func tile16Offsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx3AVX2(SB), NOSPLIT, $0-81
@@ -91232,7 +91376,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// to Y7, weights in Y12 and Y13.
 //
 // func tile16Offsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx4AVX2(SB), NOSPLIT, $0-81
@@ -91888,7 +92032,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// to Y9, weights in Y12 and Y13.
 //
 // func tile16Offsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx5AVX2(SB), NOSPLIT, $0-81
@@ -92660,7 +92804,7 @@ loop:
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
 // AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
+// to Y11, weights in Y12 and Y13.
 //
 // func tile16Offsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tile16Offsetx6AVX2(SB), NOSPLIT, $0-81
@@ -93037,141 +93181,160 @@ loop:
 // tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in Y0 to Y0, integers in Y1 to
-// Y1, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1152 bytes, and 60 bytes of x. Sums at R10,
+// integers in Y0 to Y1, magnitudes of weights in Y10 and Y11.
 //
 // func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex1AVX2(SB), NOSPLIT, $0-81
+TEXT ·tile16Widex1AVX2(SB), NOSPLIT, $96-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y1
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y1, Y1
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y1, Y1
-	VMULPS Y14, Y1, Y1
-	VADDPS Y1, Y0, Y0
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y1
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VMOVDQU 288(DI), Y0
+	VMOVDQU 288(DI)(R9*1), Y1
+	VMOVDQU 320(DI), Y10
+	VMOVDQU 320(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 384(DI), Y10
+	VMOVDQU 384(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 448(DI), Y10
+	VMOVDQU 448(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y1, Y1
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y1, Y1
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 512(DI), Y10
+	VMOVDQU 512(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y1, Y1
-	VMULPS Y14, Y1, Y1
-	VADDPS Y1, Y0, Y0
-	ADDQ $512, DI
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	ADDQ $576, DI
 	ADDQ $128, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -93179,201 +93342,276 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in Y0 to Y1, integers in Y2
-// to Y3, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1152 bytes, and 120 bytes of x. Sums at R10,
+// integers in Y0 to Y3, magnitudes of weights in Y10 and Y11.
 //
 // func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex2AVX2(SB), NOSPLIT, $0-81
+TEXT ·tile16Widex2AVX2(SB), NOSPLIT, $160-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y2
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y2, Y2
-	VPSUBD Y15, Y3, Y3
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y2, Y2
-	VMULPS Y14, Y2, Y2
-	VADDPS Y2, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y1, Y1
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y2
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VMOVDQU 288(DI), Y0
+	VMOVDQU 288(DI)(R9*1), Y1
+	VMOVDQU 288(DI), Y2
+	VMOVDQU 288(DI)(R9*1), Y3
+	VMOVDQU 320(DI), Y10
+	VMOVDQU 320(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 384(DI), Y10
+	VMOVDQU 384(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y2, Y2
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 448(DI), Y10
+	VMOVDQU 448(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y2, Y2
-	VPSUBD Y15, Y3, Y3
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 512(DI), Y10
+	VMOVDQU 512(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y2, Y2
-	VMULPS Y14, Y2, Y2
-	VADDPS Y2, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y1, Y1
-	ADDQ $512, DI
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	ADDQ $576, DI
 	ADDQ $128, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -93381,256 +93619,386 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in Y0 to Y2, integers in Y3
-// to Y5, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1152 bytes, and 180 bytes of x. Sums at R10,
+// integers in Y0 to Y5, magnitudes of weights in Y10 and Y11.
 //
 // func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex3AVX2(SB), NOSPLIT, $0-81
+TEXT ·tile16Widex3AVX2(SB), NOSPLIT, $224-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y3, Y3
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y2, Y2
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y3
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VMOVDQU 288(DI), Y0
+	VMOVDQU 288(DI)(R9*1), Y1
+	VMOVDQU 288(DI), Y2
+	VMOVDQU 288(DI)(R9*1), Y3
+	VMOVDQU 288(DI), Y4
+	VMOVDQU 288(DI)(R9*1), Y5
+	VMOVDQU 320(DI), Y10
+	VMOVDQU 320(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 384(DI), Y10
+	VMOVDQU 384(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 448(DI), Y10
+	VMOVDQU 448(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y3, Y3
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y3, Y3
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 512(DI), Y10
+	VMOVDQU 512(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y3, Y3
-	VMULPS Y14, Y3, Y3
-	VADDPS Y3, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y2, Y2
-	ADDQ $512, DI
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	ADDQ $576, DI
 	ADDQ $128, DX
 	ADDQ $60, SI
 	DECQ CX
@@ -93638,313 +94006,498 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in Y0 to Y3, integers in Y4
-// to Y7, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1152 bytes, and 240 bytes of x. Sums at R10,
+// integers in Y0 to Y7, magnitudes of weights in Y10 and Y11.
 //
 // func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex4AVX2(SB), NOSPLIT, $0-81
+TEXT ·tile16Widex4AVX2(SB), NOSPLIT, $288-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y3
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 192(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 224(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
+	VMOVAPS Y0, 192(R10)
+	VMOVAPS Y0, 224(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 0(DI), Y6
+	VMOVDQU 0(DI)(R9*1), Y7
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 12(R8), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y3, Y3
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y4
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	VMOVDQU 288(DI), Y0
+	VMOVDQU 288(DI)(R9*1), Y1
+	VMOVDQU 288(DI), Y2
+	VMOVDQU 288(DI)(R9*1), Y3
+	VMOVDQU 288(DI), Y4
+	VMOVDQU 288(DI)(R9*1), Y5
+	VMOVDQU 288(DI), Y6
+	VMOVDQU 288(DI)(R9*1), Y7
+	VMOVDQU 320(DI), Y10
+	VMOVDQU 320(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 384(DI), Y10
+	VMOVDQU 384(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y4, Y4
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 448(DI), Y10
+	VMOVDQU 448(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y4, Y4
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 512(DI), Y10
+	VMOVDQU 512(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 28(R8), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y4, Y4
-	VMULPS Y14, Y4, Y4
-	VADDPS Y4, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y3, Y3
-	ADDQ $512, DI
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	ADDQ $576, DI
 	ADDQ $128, DX
 	ADDQ $60, SI
 	ADDQ $60, R8
@@ -93953,368 +94506,608 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
+	VMOVAPS 192(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 224(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
 // tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in Y0 to Y4, integers in Y5
-// to Y9, weights or their magnitudes and signs in Y12 and Y13.
+// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
+// writes them.
+// A turn reads 32 weights of 16 rows, taken apart, 1152 bytes, and 300 bytes of x. Sums at R10,
+// integers in Y0 to Y9, magnitudes of weights in Y10 and Y11.
 //
 // func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex5AVX2(SB), NOSPLIT, $0-81
+TEXT ·tile16Widex5AVX2(SB), NOSPLIT, $352-81
+	LEAQ 31(SP), R10
+	ANDQ $-32, R10
 	CMPB add+80(FP), $0
 	JEQ zero
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS (AX), Y0
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 0(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 32(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y1
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 64(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 96(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y2
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 128(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 160(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y3
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 192(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 224(R10)
 	ADDQ BX, AX
-	VMOVUPS (AX), Y4
+	VMOVUPS 0(AX), Y0
+	VMOVAPS Y0, 256(R10)
+	VMOVUPS 32(AX), Y0
+	VMOVAPS Y0, 288(R10)
+	ADDQ BX, AX
 	JMP start
 zero:
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
+	VMOVAPS Y0, 0(R10)
+	VMOVAPS Y0, 32(R10)
+	VMOVAPS Y0, 64(R10)
+	VMOVAPS Y0, 96(R10)
+	VMOVAPS Y0, 128(R10)
+	VMOVAPS Y0, 160(R10)
+	VMOVAPS Y0, 192(R10)
+	VMOVAPS Y0, 224(R10)
+	VMOVAPS Y0, 256(R10)
+	VMOVAPS Y0, 288(R10)
 start:
 	MOVQ groups+0(FP), CX
 	MOVQ w+8(FP), DI
+	MOVQ wnext+16(FP), R9
 	MOVQ s+24(FP), DX
 	MOVQ x+48(FP), SI
 	MOVQ ldx+56(FP), R11
 	SHLQ $2, R11
 	LEAQ (R11)(R11*2), R8
 	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
+	VMOVDQU consts<>+64(SB), Y15
 	PCALIGN $64
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 0(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 0(DI), Y0
+	VMOVDQU 0(DI)(R9*1), Y1
+	VMOVDQU 0(DI), Y2
+	VMOVDQU 0(DI)(R9*1), Y3
+	VMOVDQU 0(DI), Y4
+	VMOVDQU 0(DI)(R9*1), Y5
+	VMOVDQU 0(DI), Y6
+	VMOVDQU 0(DI)(R9*1), Y7
+	VMOVDQU 0(DI), Y8
+	VMOVDQU 0(DI)(R9*1), Y9
+	VMOVDQU 32(DI), Y10
+	VMOVDQU 32(DI)(R9*1), Y11
+	VPBROADCASTD 0(SI), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 0(SI)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 0(SI)(R11*2), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 4(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 0(R8)(R11*1), Y12
+	VPXOR 64(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 64(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 96(DI), Y10
+	VMOVDQU 96(DI)(R9*1), Y11
+	VPBROADCASTD 4(SI), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 4(SI)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 4(SI)(R11*2), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 8(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 4(R8)(R11*1), Y12
+	VPXOR 128(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 128(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 160(DI), Y10
+	VMOVDQU 160(DI)(R9*1), Y11
+	VPBROADCASTD 8(SI), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 8(SI)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 8(SI)(R11*2), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 12(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 8(R8)(R11*1), Y12
+	VPXOR 192(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 192(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 224(DI), Y10
+	VMOVDQU 224(DI)(R9*1), Y11
+	VPBROADCASTD 12(SI), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 12(SI)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 12(SI)(R11*2), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 12(R8), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VPBROADCASTD 12(R8)(R11*1), Y12
+	VPXOR 256(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 256(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y9, Y9
+	VMOVUPS 0(DX), Y10
+	VMOVUPS 32(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	VBROADCASTSS 32(R8)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y8, Y8
+	VADDPS 256(R10), Y8, Y14
+	VMOVAPS Y14, 256(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y4, Y4
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y5
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 16(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMULPS Y13, Y9, Y9
+	VADDPS 288(R10), Y9, Y14
+	VMOVAPS Y14, 288(R10)
+	VMOVDQU 288(DI), Y0
+	VMOVDQU 288(DI)(R9*1), Y1
+	VMOVDQU 288(DI), Y2
+	VMOVDQU 288(DI)(R9*1), Y3
+	VMOVDQU 288(DI), Y4
+	VMOVDQU 288(DI)(R9*1), Y5
+	VMOVDQU 288(DI), Y6
+	VMOVDQU 288(DI)(R9*1), Y7
+	VMOVDQU 288(DI), Y8
+	VMOVDQU 288(DI)(R9*1), Y9
+	VMOVDQU 320(DI), Y10
+	VMOVDQU 320(DI)(R9*1), Y11
+	VPBROADCASTD 16(SI), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 16(SI)(R11*1), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 16(SI)(R11*2), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 20(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 16(R8)(R11*1), Y12
+	VPXOR 352(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 352(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 384(DI), Y10
+	VMOVDQU 384(DI)(R9*1), Y11
+	VPBROADCASTD 20(SI), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 20(SI)(R11*1), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 20(SI)(R11*2), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 24(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 20(R8)(R11*1), Y12
+	VPXOR 416(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 416(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VMOVDQU 448(DI), Y10
+	VMOVDQU 448(DI)(R9*1), Y11
+	VPBROADCASTD 24(SI), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 24(SI)(R11*1), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 24(SI)(R11*2), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y5, Y5
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 28(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
+	VPBROADCASTD 24(R8)(R11*1), Y12
+	VPXOR 480(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 480(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
 	VPADDD Y14, Y9, Y9
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y5, Y5
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
+	VMOVDQU 512(DI), Y10
+	VMOVDQU 512(DI)(R9*1), Y11
+	VPBROADCASTD 28(SI), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y0, Y0
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y1, Y1
+	VPBROADCASTD 28(SI)(R11*1), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y2, Y2
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y3, Y3
+	VPBROADCASTD 28(SI)(R11*2), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y4, Y4
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y5, Y5
+	VPBROADCASTD 28(R8), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y6, Y6
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y7, Y7
+	VPBROADCASTD 28(R8)(R11*1), Y12
+	VPXOR 544(DI), Y12, Y13
+	VPMADDUBSW Y13, Y10, Y13
+	VPMADDWD Y15, Y13, Y13
+	VPADDD Y13, Y8, Y8
+	VPXOR 544(DI)(R9*1), Y12, Y14
+	VPMADDUBSW Y14, Y11, Y14
+	VPMADDWD Y15, Y14, Y14
+	VPADDD Y14, Y9, Y9
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y11
+	VBROADCASTSS 32(SI), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y13, Y0, Y0
+	VADDPS 0(R10), Y0, Y14
+	VMOVAPS Y14, 0(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS 32(R10), Y1, Y14
+	VMOVAPS Y14, 32(R10)
+	VBROADCASTSS 32(SI)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VADDPS 64(R10), Y2, Y14
+	VMOVAPS Y14, 64(R10)
+	VMULPS Y12, Y11, Y13
+	VCVTDQ2PS Y3, Y3
+	VMULPS Y13, Y3, Y3
+	VADDPS 96(R10), Y3, Y14
+	VMOVAPS Y14, 96(R10)
+	VBROADCASTSS 32(SI)(R11*2), Y12
+	VMULPS Y12, Y10, Y13
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y13, Y4, Y4
+	VADDPS 128(R10), Y4, Y14
+	VMOVAPS Y14, 128(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y5, Y5
-	VMULPS Y14, Y5, Y5
-	VADDPS Y5, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y5, Y5
+	VADDPS 160(R10), Y5, Y14
+	VMOVAPS Y14, 160(R10)
+	VBROADCASTSS 32(R8), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y6, Y6
+	VADDPS 192(R10), Y6, Y14
+	VMOVAPS Y14, 192(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y7, Y7
+	VADDPS 224(R10), Y7, Y14
+	VMOVAPS Y14, 224(R10)
+	VBROADCASTSS 32(R8)(R11*1), Y12
+	VMULPS Y12, Y10, Y13
 	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
+	VMULPS Y13, Y8, Y8
+	VADDPS 256(R10), Y8, Y14
+	VMOVAPS Y14, 256(R10)
+	VMULPS Y12, Y11, Y13
 	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y4, Y4
-	ADDQ $512, DI
+	VMULPS Y13, Y9, Y9
+	VADDPS 288(R10), Y9, Y14
+	VMOVAPS Y14, 288(R10)
+	ADDQ $576, DI
 	ADDQ $128, DX
 	ADDQ $60, SI
 	ADDQ $60, R8
@@ -94323,442 +95116,164 @@ loop:
 	MOVQ c+64(FP), AX
 	MOVQ ldc+72(FP), BX
 	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
+	VMOVAPS 0(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 32(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
+	VMOVAPS 64(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 96(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
+	VMOVAPS 128(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 160(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
+	VMOVAPS 192(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 224(R10), Y0
+	VMOVUPS Y0, 32(AX)
 	ADDQ BX, AX
-	VMOVUPS Y4, (AX)
+	VMOVAPS 256(R10), Y0
+	VMOVUPS Y0, 0(AX)
+	VMOVAPS 288(R10), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ BX, AX
 	VZEROUPPER
 	RET
 
-// tile16Widex6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in Y0 to Y5, integers in Y6
-// to Y11, weights or their magnitudes and signs in Y12 and Y13.
+// apart32 takes so many groups of weights of half a panel apart: for each 32 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
+// A turn reads 256 bytes and writes 544.
 //
-// func tile16Widex6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Widex6AVX2(SB), NOSPLIT, $0-81
-	CMPB add+80(FP), $0
-	JEQ zero
-	MOVQ c+64(FP), AX
-	MOVQ ldc+72(FP), BX
-	SHLQ $2, BX
-	VMOVUPS (AX), Y0
-	ADDQ BX, AX
-	VMOVUPS (AX), Y1
-	ADDQ BX, AX
-	VMOVUPS (AX), Y2
-	ADDQ BX, AX
-	VMOVUPS (AX), Y3
-	ADDQ BX, AX
-	VMOVUPS (AX), Y4
-	ADDQ BX, AX
-	VMOVUPS (AX), Y5
-	JMP start
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-start:
-	MOVQ groups+0(FP), CX
-	MOVQ w+8(FP), DI
-	MOVQ s+24(FP), DX
-	MOVQ x+48(FP), SI
-	MOVQ ldx+56(FP), R11
-	SHLQ $2, R11
-	LEAQ (R11)(R11*2), R8
-	ADDQ SI, R8
-	LEAQ consts<>+64(SB), R9
-	LEAQ consts<>+0(SB), R10
-	PCALIGN $64
+// func apart32AVX2(dst, w *byte, groups int)
+TEXT ·apart32AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ w+8(FP), SI
+	MOVQ groups+16(FP), CX
+	VMOVDQU consts<>+64(SB), Y15
+	VMOVDQU consts<>+0(SB), Y14
+	VPXOR Y13, Y13, Y13
 loop:
-	VMOVDQU 0(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 0(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 0(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 0(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 0(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VPBROADCASTD 0(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y10
-	VPBROADCASTD 0(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y11
-	VMOVDQU 64(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 4(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 4(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 4(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 4(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 4(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 4(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 128(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 8(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 8(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 8(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 8(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 8(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 8(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 192(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 12(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 12(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 12(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 12(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 12(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 12(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VPSUBD Y15, Y10, Y10
-	VPSUBD Y15, Y11, Y11
-	VMOVUPS 0(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y10, Y10
-	VMULPS Y14, Y10, Y10
-	VADDPS Y10, Y4, Y4
-	VBROADCASTSS 32(R8)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y11, Y11
-	VMULPS Y14, Y11, Y11
-	VADDPS Y11, Y5, Y5
-	VMOVDQU 256(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y15
-	VPBROADCASTD 16(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y6
-	VPBROADCASTD 16(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y7
-	VPBROADCASTD 16(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y8
-	VPBROADCASTD 16(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y9
-	VPBROADCASTD 16(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y10
-	VPBROADCASTD 16(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y11
-	VMOVDQU 320(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 20(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 20(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 20(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 20(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 20(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 20(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 384(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 24(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 24(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 24(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 24(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 24(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 24(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VMOVDQU 448(DI), Y13
-	VPXOR (R10), Y13, Y13
-	VPABSB Y13, Y12
-	VPXOR Y14, Y14, Y14
-	VPCMPGTB Y13, Y14, Y13
-	VPMADDUBSW Y13, Y12, Y14
-	VPADDW Y14, Y15, Y15
-	VPBROADCASTD 28(SI), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y6, Y6
-	VPBROADCASTD 28(SI)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y7, Y7
-	VPBROADCASTD 28(SI)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y8, Y8
-	VPBROADCASTD 28(R8), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y9, Y9
-	VPBROADCASTD 28(R8)(R11*1), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y10, Y10
-	VPBROADCASTD 28(R8)(R11*2), Y14
-	VPXOR Y13, Y14, Y14
-	VPMADDUBSW Y14, Y12, Y14
-	VPMADDWD (R9), Y14, Y14
-	VPADDD Y14, Y11, Y11
-	VPMADDWD (R9), Y15, Y15
-	VPSUBD Y15, Y6, Y6
-	VPSUBD Y15, Y7, Y7
-	VPSUBD Y15, Y8, Y8
-	VPSUBD Y15, Y9, Y9
-	VPSUBD Y15, Y10, Y10
-	VPSUBD Y15, Y11, Y11
-	VMOVUPS 64(DX), Y12
-	VBROADCASTSS 32(SI), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y6, Y6
-	VMULPS Y14, Y6, Y6
-	VADDPS Y6, Y0, Y0
-	VBROADCASTSS 32(SI)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y7, Y7
-	VMULPS Y14, Y7, Y7
-	VADDPS Y7, Y1, Y1
-	VBROADCASTSS 32(SI)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y8, Y8
-	VMULPS Y14, Y8, Y8
-	VADDPS Y8, Y2, Y2
-	VBROADCASTSS 32(R8), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y9, Y9
-	VMULPS Y14, Y9, Y9
-	VADDPS Y9, Y3, Y3
-	VBROADCASTSS 32(R8)(R11*1), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y10, Y10
-	VMULPS Y14, Y10, Y10
-	VADDPS Y10, Y4, Y4
-	VBROADCASTSS 32(R8)(R11*2), Y14
-	VMULPS Y14, Y12, Y14
-	VCVTDQ2PS Y11, Y11
-	VMULPS Y14, Y11, Y11
-	VADDPS Y11, Y5, Y5
-	ADDQ $512, DI
-	ADDQ $128, DX
-	ADDQ $60, SI
-	ADDQ $60, R8
+	VPXOR Y12, Y12, Y12
+	VPXOR 0(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 32(DI)
+	VMOVDQU Y2, 64(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 64(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 96(DI)
+	VMOVDQU Y2, 128(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 128(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 160(DI)
+	VMOVDQU Y2, 192(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 192(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 224(DI)
+	VMOVDQU Y2, 256(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 256(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 288(DI)
+	VMOVDQU Y2, 320(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 320(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 352(DI)
+	VMOVDQU Y2, 384(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 384(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 416(DI)
+	VMOVDQU Y2, 448(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 448(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 480(DI)
+	VMOVDQU Y2, 512(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPMADDWD Y15, Y12, Y12
+	VMOVDQU Y12, (DI)
+	ADDQ $512, SI
+	ADDQ $544, DI
 	DECQ CX
 	JNE loop
-	MOVQ c+64(FP), AX
-	MOVQ ldc+72(FP), BX
-	SHLQ $2, BX
-	VMOVUPS Y0, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y1, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y2, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y3, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y4, (AX)
-	ADDQ BX, AX
-	VMOVUPS Y5, (AX)
+	VZEROUPPER
+	RET
+
+// apart16 takes so many groups of weights of half a panel apart: for each 16 of a row it writes to dst
+// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
+// weights, |w| and s; all of 8 rows.
+// A turn reads 128 bytes and writes 288.
+//
+// func apart16AVX2(dst, w *byte, groups int)
+TEXT ·apart16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ w+8(FP), SI
+	MOVQ groups+16(FP), CX
+	ADDQ CX, CX
+	VMOVDQU consts<>+64(SB), Y15
+	VMOVDQU consts<>+0(SB), Y14
+	VPXOR Y13, Y13, Y13
+loop:
+	VPXOR Y12, Y12, Y12
+	VPXOR 0(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 32(DI)
+	VMOVDQU Y2, 64(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 64(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 96(DI)
+	VMOVDQU Y2, 128(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 128(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 160(DI)
+	VMOVDQU Y2, 192(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPXOR 192(SI), Y14, Y0
+	VPABSB Y0, Y1
+	VPCMPGTB Y0, Y13, Y2
+	VMOVDQU Y1, 224(DI)
+	VMOVDQU Y2, 256(DI)
+	VPMADDUBSW Y2, Y1, Y1
+	VPSUBW Y1, Y12, Y12
+	VPMADDWD Y15, Y12, Y12
+	VMOVDQU Y12, (DI)
+	ADDQ $256, SI
+	ADDQ $288, DI
+	DECQ CX
+	JNE loop
 	VZEROUPPER
 	RET
 

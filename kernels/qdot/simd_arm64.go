@@ -907,6 +907,19 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	}
 }
 
+// apartShape is the most rows and the columns of a tile of a wide form if the current tier has the weights taken
+// apart, otherwise 0.
+func apartShape() (rows, columns int) {
+	return 0, 0
+}
+
+// apart takes weights of which so many share a scale apart for a tile; see apart32.
+//
+//go:noinline
+func apart(each int, dst, w *byte, groups int) {
+	panic("no weights are taken apart")
+}
+
 // peak is dotPeak of the current tier.
 func peak(turns int) {
 	switch {

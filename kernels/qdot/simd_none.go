@@ -29,4 +29,8 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	panic("this build has no assembly")
 }
 
+func apartShape() (rows, columns int) { panic("this build has no assembly") }
+
+func apart(each int, dst, w *byte, groups int) { panic("this build has no assembly") }
+
 func peak(turns int) { panic("this build has no assembly") }

@@ -37,6 +37,7 @@ func qdot() *source {
 	s := newSource("qdot")
 	s.qdotFormats()
 	s.qdotTiles()
+	s.qdotApart()
 	s.qdotPeak()
 	s.qdotQuantize()
 	s.qdotPack()

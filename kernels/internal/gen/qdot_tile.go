@@ -67,13 +67,15 @@ func (s *source) qdotTiles() {
 				"beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one, otherwise half "+
 				"a panel.",
 				name, rows, form.doc)
-			if !form.wide {
+			if form.wide {
+				doc += " With AVX2 it has one panel, whose halves are wnext bytes apart and as apart writes them."
+			} else {
 				doc += " With AVX2 the weights must be -32 to 31."
 			}
 			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
-				if rows > qdotRows[t] {
+				if rows > qdotRows[t] || form.wide && t == avx2 && rows > apartRows {
 					continue
 				}
 				kernel := name
@@ -84,6 +86,8 @@ func (s *source) qdotTiles() {
 					s.qdotTile512(f, form, rows)
 				case t == avxvnni:
 					s.qdotTileVNNI(f, form, rows)
+				case t == avx2 && form.wide:
+					s.qdotTileApart(f, form, rows)
 				case t == avx2:
 					s.qdotTile256(f, form, rows)
 				case t == i8mm && rows > 1:

@@ -3,14 +3,11 @@ package main
 import "fmt"
 
 // qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. VPMADDUBSW multiplies bytes without sign by bytes
-// with sign and adds two products, in 16 bits.
-//
-// Weights of 6 bits, to which 32 is added, have no sign, and the sums of four products fit in 16 bits. Products with
-// those of 8 bits are |w|·(a^s), s being -1 where w is negative and 0 elsewhere: -a is (a^-1) + 1, so the sum of
-// |w|·s, which is the same for all rows, is subtracted in the end.
+// with sign and adds two products, in 16 bits. Weights of 6 bits, to which 32 is added, have no sign, and the sums of
+// four products fit in 16 bits. For weights of 8 bits see qdotTileApart.
 func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
-		"integers in Y%d to Y%d, weights or their magnitudes and signs in Y12 and Y13.", 32*8, rows*recordBytes, rows-1,
+		"integers in Y%d to Y%d, weights in Y12 and Y13.", 32*8, rows*recordBytes, rows-1,
 		rows, 2*rows-1))
 	const weights, scratch = 12, 14 // and the register after each
 	place := func(i, offset int) string {
@@ -50,36 +47,28 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		s.p("ADDQ SI, R8")
 	}
 	s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
-	bias := uint64(0x60606060)
-	if form.wide {
-		bias = 0x80808080
-	}
-	s.p("LEAQ consts<>+%d(SB), R10", s.constant(bias, 4))
+	s.p("LEAQ consts<>+%d(SB), R10", s.constant(0x60606060, 4))
 	s.p("PCALIGN $64")
 	s.place("loop")
 	for part := range 32 / form.each {
 		first := part * form.each / 4
-		if form.wide {
-			s.widePart(rows, first, form.each/4, place)
-		} else {
-			for i := range rows {
-				s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
-				s.p("VPSLLD $5, Y%d, Y%d", rows+i, rows+i)
+		for i := range rows {
+			s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
+			s.p("VPSLLD $5, Y%d, Y%d", rows+i, rows+i)
+		}
+		for word := first; word < first+form.each/4; word += 2 {
+			for j := range 2 {
+				s.p("VMOVDQU %d(DI), Y%d", (word+j)*64, weights+j)
+				s.p("VPSUBB (R10), Y%d, Y%d", weights+j, weights+j)
 			}
-			for word := first; word < first+form.each/4; word += 2 {
+			for i := range rows {
 				for j := range 2 {
-					s.p("VMOVDQU %d(DI), Y%d", (word+j)*64, weights+j)
-					s.p("VPSUBB (R10), Y%d, Y%d", weights+j, weights+j)
+					s.p("VPBROADCASTD %s, Y%d", place(i, 4*(word+j)), scratch+j)
+					s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch+j, weights+j, scratch+j)
 				}
-				for i := range rows {
-					for j := range 2 {
-						s.p("VPBROADCASTD %s, Y%d", place(i, 4*(word+j)), scratch+j)
-						s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch+j, weights+j, scratch+j)
-					}
-					s.p("VPADDW Y%d, Y%d, Y%d", scratch+1, scratch, scratch)
-					s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)
-					s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
-				}
+				s.p("VPADDW Y%d, Y%d, Y%d", scratch+1, scratch, scratch)
+				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)
+				s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
 			}
 		}
 		s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
@@ -115,37 +104,4 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	eachC(func(at string, i int) { s.p("VMOVUPS Y%d, %s", i, at) })
 	s.p("VZEROUPPER")
 	s.p("RET")
-}
-
-// widePart writes the products of so many words of weights of 8 bits.
-func (s *source) widePart(rows, first, words int, place func(i, offset int) string) {
-	const magnitudes, signs, scratch, excess = 12, 13, 14, 15
-	for word := first; word < first+words; word++ {
-		s.p("VMOVDQU %d(DI), Y%d", word*64, signs)
-		s.p("VPXOR (R10), Y%d, Y%d", signs, signs)
-		s.p("VPABSB Y%d, Y%d", signs, magnitudes)
-		s.p("VPXOR Y%d, Y%d, Y%d", scratch, scratch, scratch)
-		s.p("VPCMPGTB Y%d, Y%d, Y%d", signs, scratch, signs)
-		if word == first {
-			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, excess)
-		} else {
-			s.p("VPMADDUBSW Y%d, Y%d, Y%d", signs, magnitudes, scratch)
-			s.p("VPADDW Y%d, Y%d, Y%d", scratch, excess, excess)
-		}
-		for i := range rows {
-			s.p("VPBROADCASTD %s, Y%d", place(i, 4*word), scratch)
-			s.p("VPXOR Y%d, Y%d, Y%d", signs, scratch, scratch)
-			s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch, magnitudes, scratch)
-			if word == first {
-				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, rows+i)
-			} else {
-				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)
-				s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
-			}
-		}
-	}
-	s.p("VPMADDWD (R9), Y%d, Y%d", excess, excess)
-	for i := range rows {
-		s.p("VPSUBD Y%d, Y%d, Y%d", excess, rows+i, rows+i)
-	}
 }
