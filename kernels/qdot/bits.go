@@ -13,7 +13,9 @@ func f16(b []byte) float32 { return half.Value(binary.LittleEndian.Uint16(b)) }
 
 const (
 	ones = 0x0101010101010101 // in every byte
-	tops = 0x8080808080808080 // the highest bit of every byte
+
+	lowNibbles = 15 * ones
+	tops       = 0x8080808080808080 // the highest bit of every byte
 )
 
 // eight is the first eight bytes of b.
@@ -39,15 +41,15 @@ func nibbles(q []int8, b []byte, n uint64) {
 	half := len(q) / 2
 	for j := 0; j < half; j += 8 {
 		w := eight(b[j:])
-		put(q[j:], less(w&(15*ones), n))
-		put(q[j+half:], less(w>>4&(15*ones), n))
+		put(q[j:], less(w&lowNibbles, n))
+		put(q[j+half:], less(w>>4&lowNibbles, n))
 	}
 }
 
 // fifths sets q to 32 weights of 5 bits, less n: the fifth bits are a word, the others as nibbles has them.
 func fifths(q []int8, bits, b []byte, n uint64) {
 	for j := range 4 {
-		w := eight(b[j%2*8:]) >> (j / 2 * 4) & (15 * ones)
+		w := eight(b[j%2*8:]) >> (j / 2 * 4) & lowNibbles
 		put(q[8*j:], less(w|spread(bits[j])<<4, n))
 	}
 }

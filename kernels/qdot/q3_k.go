@@ -4,7 +4,7 @@ package qdot
 // 2 bits; 12 bytes of scales of 6 bits: scale i has its low 4 bits in byte i%8, high from i = 8 on, and its high 2 in
 // byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale.
 var q3_k = Format{
-	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 16,
+	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 16, moves: q3Moves(),
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, scales := f16(b[108:]), b[96:108]
 		for i := range 16 {
@@ -16,4 +16,17 @@ var q3_k = Format{
 			put(q[8*i:], less(pairs(b[32:], i)|high, 4))
 		}
 	},
+}
+
+// q3Moves: in a panel follow the scales and for each 128 weights a word of third bits and two of low ones, four times.
+// Bits 0 to 3 of the w-th word of third bits belong to word w of the low ones, 4 to 7 to word w+4.
+func q3Moves() []move {
+	moves := []move{{24, 25, 0, 1, 0}, {26, 26, 2, 2, 0}}
+	for w := range 4 {
+		moves = append(moves, move{w, w + 4, 3 + 3*w, 15 + 3*w, lowNibbles})
+	}
+	for w := range 8 {
+		moves = append(moves, move{8 + w, 16 + w, 4 + 3*(w%4) + w/4, 16 + 3*(w%4) + w/4, 0})
+	}
+	return moves
 }

@@ -764,172 +764,161 @@ part0:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 2080(R9), F1
-	FMOVQ 32(R9), F2
+	FMOVQ 32(R9), F1
+	FMOVQ 96(R9), F2
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	FMOVS 44(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 0(R3), F3
-	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
-	FMOVQ 544(R9), F4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	FMOVS 104(R3), F4
+	FMOVS 44(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	FMOVQ 60(R3), F1
-	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
-	FMOVQ 2144(R9), F5
-	FMOVQ 96(R9), F6
-	WORD $0x4f2454a7 // SHL V7, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
-	FMOVQ 608(R9), F8
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e0a4 // SDOT V4, V5, V3[0]
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca6 // AND V6, V5, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa1e0c4 // SDOT V4, V6, V1[1]
-	FMOVQ 2208(R9), F6
-	FMOVQ 160(R9), F8
-	WORD $0x4f2454c5 // SHL V5, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ca7 // AND V7, V5, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 672(R9), F7
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1cc8 // AND V8, V6, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f81e904 // SDOT V4, V8, V1[2]
-	FMOVQ 2272(R9), F8
-	FMOVQ 224(R9), F7
-	WORD $0x4f245506 // SHL V6, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4fa3e8a2 // SDOT V2, V5, V3[3]
-	FMOVQ 736(R9), F3
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d05 // AND V5, V8, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4fa1e8a4 // SDOT V4, V5, V1[3]
-	FMOVQ 2336(R9), F1
-	FMOVQ 288(R9), F5
-	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	FMOVS 48(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 16(R3), F3
-	WORD $0x4f83e105 // SDOT V5, V8, V3[0]
-	FMOVQ 800(R9), F8
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	FMOVS 108(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
-	FMOVQ 76(R3), F1
-	WORD $0x4f81e0e8 // SDOT V8, V7, V1[0]
-	FMOVQ 2400(R9), F7
-	FMOVQ 352(R9), F6
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa3e145 // SDOT V5, V10, V3[1]
-	FMOVQ 864(R9), F10
-	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4eaa1cc6 // ORR V6, V6, V10 of 4-byte lanes
-	WORD $0x4fa1e0c8 // SDOT V8, V6, V1[1]
-	FMOVQ 2464(R9), F6
-	FMOVQ 416(R9), F10
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4f83e925 // SDOT V5, V9, V3[2]
-	FMOVQ 928(R9), F9
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1cca // AND V10, V6, V29 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4f81e948 // SDOT V8, V10, V1[2]
-	FMOVQ 2528(R9), F10
-	FMOVQ 480(R9), F9
-	WORD $0x4f245546 // SHL V6, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4fa3e8e5 // SDOT V5, V7, V3[3]
-	FMOVQ 992(R9), F3
-	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	WORD $0x4fa1e8e8 // SDOT V8, V7, V1[3]
-	FMOVQ 3104(R9), F1
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	PRFM 1216(R12), PLDL1KEEP
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVS 32(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 3104(R9), F7
-	WORD $0x4f3054e7 // SHL V7, V7, $16 of 4-byte lanes
-	WORD $0x4f2804e7 // SSHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 32(R3), F2
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	FMOVS 104(R3), F2
 	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 3104(R9), F2
-	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
-	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 92(R3), F5
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 60(R3), F5
+	WORD $0x4f85e0c2 // SDOT V2, V6, V5[0]
+	FMOVQ 160(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	FMOVS 48(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2554e7 // SHL V7, V7, $5 of 4-byte lanes
+	FMOVQ 16(R3), F9
+	WORD $0x4f89e107 // SDOT V7, V8, V9[0]
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	FMOVS 108(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
+	FMOVQ 76(R3), F1
+	WORD $0x4f81e106 // SDOT V6, V8, V1[0]
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 224(R9), F8
+	FMOVQ 288(R9), F10
+	WORD $0x4f24550b // SHL V11, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa3e1a4 // SDOT V4, V13, V3[1]
+	WORD $0x4f22550d // SHL V13, V8, $2 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
+	WORD $0x4eaa1d8c // ORR V12, V12, V10 of 4-byte lanes
+	WORD $0x4fa5e182 // SDOT V2, V12, V5[1]
+	FMOVQ 352(R9), F12
+	WORD $0x4e3c1d8a // AND V10, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d0d // AND V13, V8, V29 of 4-byte lanes
+	WORD $0x4eaa1dad // ORR V13, V13, V10 of 4-byte lanes
+	WORD $0x4fa9e1a7 // SDOT V7, V13, V9[1]
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d0d // AND V13, V8, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa1e1a6 // SDOT V6, V13, V1[1]
+	FMOVQ 416(R9), F13
+	FMOVQ 480(R9), F12
+	WORD $0x4f2455a8 // SHL V8, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1d8a // AND V10, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d0b // AND V11, V8, V29 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
+	WORD $0x4f83e964 // SDOT V4, V11, V3[2]
+	WORD $0x4f2255ab // SHL V11, V13, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d6a // AND V10, V11, V29 of 4-byte lanes
+	WORD $0x4eac1d4a // ORR V10, V10, V12 of 4-byte lanes
+	WORD $0x4f85e942 // SDOT V2, V10, V5[2]
+	FMOVQ 544(R9), F10
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1dab // AND V11, V13, V29 of 4-byte lanes
+	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
+	WORD $0x4f89e967 // SDOT V7, V11, V9[2]
+	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1dab // AND V11, V13, V29 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
+	WORD $0x4f81e966 // SDOT V6, V11, V1[2]
+	FMOVQ 608(R9), F11
+	FMOVQ 672(R9), F10
+	WORD $0x4f24556d // SHL V13, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1da8 // AND V8, V13, V29 of 4-byte lanes
+	WORD $0x4eac1d08 // ORR V8, V8, V12 of 4-byte lanes
+	WORD $0x4fa3e904 // SDOT V4, V8, V3[3]
+	WORD $0x4f225563 // SHL V3, V11, $2 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4eaa1d08 // ORR V8, V8, V10 of 4-byte lanes
+	WORD $0x4fa5e902 // SDOT V2, V8, V5[3]
+	FMOVQ 736(R9), F5
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d6a // AND V10, V11, V29 of 4-byte lanes
+	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
+	WORD $0x4fa9e947 // SDOT V7, V10, V9[3]
+	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d69 // AND V9, V11, V29 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4fa1e926 // SDOT V6, V9, V1[3]
+	FMOVQ 800(R9), F1
+	WORD $0x4f385429 // SHL V9, V1, $24 of 4-byte lanes
+	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 32(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 3104(R9), F5
+	WORD $0x4f305425 // SHL V5, V1, $16 of 4-byte lanes
 	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
-	FMOVS 92(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVS 32(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x4f285424 // SHL V4, V1, $8 of 4-byte lanes
+	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVS 92(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVS 92(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -955,181 +944,162 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F5
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	FMOVQ 2080(R9), F8
-	FMOVQ 32(R9), F0
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1d04 // AND V4, V8, V29 of 4-byte lanes
-	WORD $0x4ea01c84 // ORR V4, V4, V0 of 4-byte lanes
-	FMOVS 164(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 120(R3), F2
-	WORD $0x4f82e080 // SDOT V0, V4, V2[0]
-	FMOVQ 544(R9), F4
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	FMOVS 224(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	FMOVQ 180(R3), F8
-	WORD $0x4f88e0e4 // SDOT V4, V7, V8[0]
-	FMOVQ 2144(R9), F7
-	FMOVQ 96(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1ce3 // AND V3, V7, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4fa2e060 // SDOT V0, V3, V2[1]
-	FMOVQ 608(R9), F3
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ce1 // AND V1, V7, V29 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4fa8e024 // SDOT V4, V1, V8[1]
-	FMOVQ 2208(R9), F1
-	FMOVQ 160(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c27 // AND V7, V1, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	WORD $0x4f82e8e0 // SDOT V0, V7, V2[2]
-	FMOVQ 672(R9), F7
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4f88e864 // SDOT V4, V3, V8[2]
-	FMOVQ 2272(R9), F3
-	FMOVQ 224(R9), F7
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
-	WORD $0x4fa2e820 // SDOT V0, V1, V2[3]
-	FMOVQ 736(R9), F2
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4fa8e824 // SDOT V4, V1, V8[3]
-	FMOVQ 2336(R9), F8
-	FMOVQ 288(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	FMOVS 168(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	FMOVQ 136(R3), F3
-	WORD $0x4f83e041 // SDOT V1, V2, V3[0]
-	FMOVQ 800(R9), F2
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	FMOVS 228(R3), F2
+	FMOVD (R10), F1
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	FMOVQ 864(R9), F6
+	FMOVQ 928(R9), F0
+	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1ce4 // AND V4, V7, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	FMOVS 164(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 196(R3), F8
-	WORD $0x4f88e0e2 // SDOT V2, V7, V8[0]
-	FMOVQ 2400(R9), F7
-	FMOVQ 352(R9), F10
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
-	FMOVQ 864(R9), F9
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1cea // AND V10, V7, V29 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa8e142 // SDOT V2, V10, V8[1]
-	FMOVQ 2464(R9), F10
-	FMOVQ 416(R9), F9
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4f83e8e1 // SDOT V1, V7, V3[2]
-	FMOVQ 928(R9), F7
-	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d49 // AND V9, V10, V29 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4f88e922 // SDOT V2, V9, V8[2]
-	FMOVQ 2528(R9), F9
-	FMOVQ 480(R9), F7
+	FMOVQ 120(R3), F7
+	WORD $0x4f87e082 // SDOT V2, V4, V7[0]
+	WORD $0x4f2254c4 // SHL V4, V6, $2 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
+	FMOVS 224(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 180(R3), F4
+	WORD $0x4f84e0a0 // SDOT V0, V5, V4[0]
+	FMOVQ 992(R9), F5
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1ccb // AND V11, V6, V29 of 4-byte lanes
+	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
+	FMOVS 168(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
+	FMOVQ 136(R3), F10
+	WORD $0x4f8ae169 // SDOT V9, V11, V10[0]
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1ccb // AND V11, V6, V29 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	FMOVS 228(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 196(R3), F6
+	WORD $0x4f86e165 // SDOT V5, V11, V6[0]
+	FMOVQ 1056(R9), F11
+	FMOVQ 1120(R9), F8
+	WORD $0x4f245563 // SHL V3, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa7e1a2 // SDOT V2, V13, V7[1]
+	WORD $0x4f22556d // SHL V13, V11, $2 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
+	WORD $0x4ea81d8c // ORR V12, V12, V8 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4fa4e180 // SDOT V0, V12, V4[1]
+	FMOVQ 1184(R9), F12
+	WORD $0x4e3c1d88 // AND V8, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
+	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
+	WORD $0x4faae1a9 // SDOT V9, V13, V10[1]
+	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa6e1a5 // SDOT V5, V13, V6[1]
+	FMOVQ 1248(R9), F13
+	FMOVQ 1312(R9), F12
+	WORD $0x4f2455ab // SHL V11, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1d88 // AND V8, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d63 // AND V3, V11, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4f87e862 // SDOT V2, V3, V7[2]
+	WORD $0x4f2255a3 // SHL V3, V13, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4eac1d08 // ORR V8, V8, V12 of 4-byte lanes
+	WORD $0x4f84e900 // SDOT V0, V8, V4[2]
+	FMOVQ 1376(R9), F8
+	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
+	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
+	WORD $0x4f8ae869 // SDOT V9, V3, V10[2]
+	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4f86e865 // SDOT V5, V3, V6[2]
+	FMOVQ 1440(R9), F3
+	FMOVQ 1504(R9), F8
+	WORD $0x4f24546d // SHL V13, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1dab // AND V11, V13, V29 of 4-byte lanes
+	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
+	WORD $0x4fa7e962 // SDOT V2, V11, V7[3]
+	WORD $0x4f225467 // SHL V7, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
+	WORD $0x4fa4e960 // SDOT V0, V11, V4[3]
+	FMOVQ 1568(R9), F4
+	WORD $0x4e3c1c8b // AND V11, V4, V28 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
-	WORD $0x4fa3e941 // SDOT V1, V10, V3[3]
-	FMOVQ 992(R9), F3
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
-	WORD $0x4fa8e942 // SDOT V2, V10, V8[3]
-	FMOVQ 3168(R9), F8
-	WORD $0x4f385508 // SHL V8, V8, $24 of 4-byte lanes
-	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e25dd08 // FMUL V8, V8, V5 of 4-byte lanes
-	FMOVS 152(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 3168(R9), F10
-	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
+	WORD $0x4eab1d08 // ORR V8, V8, V11 of 4-byte lanes
+	WORD $0x4faae909 // SDOT V9, V8, V10[3]
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1c6a // AND V10, V3, V29 of 4-byte lanes
+	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
+	WORD $0x4fa6e945 // SDOT V5, V10, V6[3]
+	FMOVQ 1632(R9), F6
+	WORD $0x4f3854ca // SHL V10, V6, $24 of 4-byte lanes
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e25dd4a // FMUL V10, V10, V5 of 4-byte lanes
-	FMOVS 152(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	FMOVQ 3168(R9), F0
-	WORD $0x4f285400 // SHL V0, V0, $8 of 4-byte lanes
-	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
-	FMOVS 212(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 3168(R9), F1
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	FMOVS 212(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	FMOVS 152(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x4f3054c4 // SHL V4, V6, $16 of 4-byte lanes
+	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	FMOVS 152(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4f2854c2 // SHL V2, V6, $8 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	FMOVS 212(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc49 // FMUL V9, V2, V9 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e29dc09 // FMUL V9, V0, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	FMOVS 212(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1155,173 +1125,162 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F1
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F2
-	FMOVQ 1056(R9), F5
-	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c80 // AND V0, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	FMOVS 284(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 240(R3), F4
-	WORD $0x4f84e005 // SDOT V5, V0, V4[0]
-	FMOVQ 1568(R9), F0
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4ea01d4a // ORR V10, V10, V0 of 4-byte lanes
-	FMOVS 344(R3), F0
+	FMOVD (R10), F6
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	FMOVQ 1696(R9), F5
+	FMOVQ 1760(R9), F1
+	WORD $0x4f2454a9 // SHL V9, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1d22 // AND V2, V9, V29 of 4-byte lanes
+	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	FMOVS 284(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 240(R3), F9
+	WORD $0x4f89e040 // SDOT V0, V2, V9[0]
+	WORD $0x4f2254a2 // SHL V2, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	FMOVS 344(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
 	FMOVQ 300(R3), F2
-	WORD $0x4f82e140 // SDOT V0, V10, V2[0]
-	FMOVQ 2656(R9), F10
-	FMOVQ 1120(R9), F8
-	WORD $0x4f245543 // SHL V3, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1c69 // AND V9, V3, V29 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa4e125 // SDOT V5, V9, V4[1]
-	FMOVQ 1632(R9), F9
-	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1d48 // AND V8, V10, V29 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
-	FMOVQ 2720(R9), F8
-	FMOVQ 1184(R9), F9
-	WORD $0x4f24550a // SHL V10, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1d43 // AND V3, V10, V29 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
-	FMOVQ 1696(R9), F3
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d09 // AND V9, V8, V29 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4f82e920 // SDOT V0, V9, V2[2]
-	FMOVQ 2784(R9), F9
-	FMOVQ 1248(R9), F3
-	WORD $0x4f245528 // SHL V8, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
-	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
-	WORD $0x4fa4e945 // SDOT V5, V10, V4[3]
-	FMOVQ 1760(R9), F4
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1d2a // AND V10, V9, V29 of 4-byte lanes
-	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
-	WORD $0x4fa2e940 // SDOT V0, V10, V2[3]
-	FMOVQ 2848(R9), F2
-	FMOVQ 1312(R9), F10
-	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x4e3d1c89 // AND V9, V4, V29 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	WORD $0x4f82e081 // SDOT V1, V4, V2[0]
+	FMOVQ 1824(R9), F4
+	WORD $0x4e3c1c8a // AND V10, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
 	FMOVS 288(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
-	FMOVQ 256(R3), F4
-	WORD $0x4f84e12a // SDOT V10, V9, V4[0]
-	FMOVQ 1824(R9), F9
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	FMOVS 348(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
-	FMOVQ 316(R3), F2
-	WORD $0x4f82e069 // SDOT V9, V3, V2[0]
-	FMOVQ 2912(R9), F3
-	FMOVQ 1376(R9), F8
-	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa4e0ca // SDOT V10, V6, V4[1]
-	FMOVQ 1888(R9), F6
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa2e109 // SDOT V9, V8, V2[1]
-	FMOVQ 2976(R9), F8
-	FMOVQ 1440(R9), F6
-	WORD $0x4f245503 // SHL V3, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4f84e8ea // SDOT V10, V7, V4[2]
-	FMOVQ 1952(R9), F7
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d06 // AND V6, V8, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4f82e8c9 // SDOT V9, V6, V2[2]
-	FMOVQ 3040(R9), F6
-	FMOVQ 1504(R9), F7
-	WORD $0x4f2454c8 // SHL V8, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3d1d03 // AND V3, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4fa4e86a // SDOT V10, V3, V4[3]
-	FMOVQ 2016(R9), F4
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	FMOVQ 256(R3), F8
+	WORD $0x4f88e06a // SDOT V10, V3, V8[0]
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4fa2e869 // SDOT V9, V3, V2[3]
-	FMOVQ 3232(R9), F2
-	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
+	FMOVS 348(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	FMOVQ 316(R3), F5
+	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
+	FMOVQ 1888(R9), F3
+	FMOVQ 1952(R9), F11
+	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa9e1a0 // SDOT V0, V13, V9[1]
+	WORD $0x4f22546d // SHL V13, V3, $2 of 4-byte lanes
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
+	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4fa2e181 // SDOT V1, V12, V2[1]
+	FMOVQ 2016(R9), F12
+	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
+	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
+	WORD $0x4fa8e1aa // SDOT V10, V13, V8[1]
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa5e1a4 // SDOT V4, V13, V5[1]
+	FMOVQ 2080(R9), F13
+	FMOVQ 2144(R9), F12
+	WORD $0x4f2455a3 // SHL V3, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
+	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
+	WORD $0x4f89e8e0 // SDOT V0, V7, V9[2]
+	WORD $0x4f2255a7 // SHL V7, V13, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
+	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
+	FMOVQ 2208(R9), F11
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
+	WORD $0x4eac1ce7 // ORR V7, V7, V12 of 4-byte lanes
+	WORD $0x4f88e8ea // SDOT V10, V7, V8[2]
+	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
+	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
+	FMOVQ 2272(R9), F7
+	FMOVQ 2336(R9), F11
+	WORD $0x4f2454ed // SHL V13, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
+	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
+	WORD $0x4fa9e860 // SDOT V0, V3, V9[3]
+	WORD $0x4f2254e9 // SHL V9, V7, $2 of 4-byte lanes
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
+	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	FMOVQ 2400(R9), F2
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
+	WORD $0x4fa8e96a // SDOT V10, V11, V8[3]
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	WORD $0x4fa5e904 // SDOT V4, V8, V5[3]
+	FMOVQ 2464(R9), F5
+	WORD $0x4f3854a8 // SHL V8, V5, $24 of 4-byte lanes
+	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e26dd08 // FMUL V8, V8, V6 of 4-byte lanes
+	FMOVS 272(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd02 // FMUL V2, V8, V2 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4f3054a2 // SHL V2, V5, $16 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVS 272(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 3232(R9), F3
-	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	FMOVS 272(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x6e26dc42 // FMUL V2, V2, V6 of 4-byte lanes
+	FMOVS 272(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 3232(R9), F5
-	WORD $0x4f2854a5 // SHL V5, V5, $8 of 4-byte lanes
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x4f2854a0 // SHL V0, V5, $8 of 4-byte lanes
+	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc00 // FMUL V0, V0, V6 of 4-byte lanes
+	FMOVS 332(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVS 332(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 3232(R9), F10
-	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	FMOVS 332(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
+	FMOVS 332(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1347,182 +1306,163 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F10
-	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F9
-	FMOVQ 1056(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1d20 // AND V0, V9, V29 of 4-byte lanes
+	FMOVD (R10), F5
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	FMOVQ 2528(R9), F4
+	FMOVQ 2592(R9), F6
+	WORD $0x4f24548a // SHL V10, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1d40 // AND V0, V10, V29 of 4-byte lanes
 	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
 	FMOVS 404(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e001 // SDOT V1, V0, V5[0]
-	FMOVQ 1568(R9), F0
+	FMOVQ 360(R3), F10
+	WORD $0x4f8ae001 // SDOT V1, V0, V10[0]
+	WORD $0x4f225480 // SHL V0, V4, $2 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c02 // AND V2, V0, V29 of 4-byte lanes
+	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
+	FMOVS 464(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
+	FMOVQ 420(R3), F0
+	WORD $0x4f80e046 // SDOT V6, V2, V0[0]
+	FMOVQ 2656(R9), F2
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	FMOVS 408(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
+	FMOVQ 376(R3), F11
+	WORD $0x4f8be0e8 // SDOT V8, V7, V11[0]
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
+	FMOVS 468(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	FMOVQ 436(R3), F4
+	WORD $0x4f84e0e2 // SDOT V2, V7, V4[0]
+	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 2720(R9), F7
+	FMOVQ 2784(R9), F3
+	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d2d // AND V13, V9, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4faae1a1 // SDOT V1, V13, V10[1]
+	WORD $0x4f2254ed // SHL V13, V7, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
+	WORD $0x4ea31d8c // ORR V12, V12, V3 of 4-byte lanes
+	WORD $0x4fa0e186 // SDOT V6, V12, V0[1]
+	FMOVQ 2848(R9), F12
+	WORD $0x4e3c1d83 // AND V3, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4ea31dad // ORR V13, V13, V3 of 4-byte lanes
+	WORD $0x4fabe1a8 // SDOT V8, V13, V11[1]
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	WORD $0x4fa4e1a2 // SDOT V2, V13, V4[1]
+	FMOVQ 2912(R9), F13
+	FMOVQ 2976(R9), F12
+	WORD $0x4f2455a7 // SHL V7, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1d83 // AND V3, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4f8ae921 // SDOT V1, V9, V10[2]
+	WORD $0x4f2255a9 // SHL V9, V13, $2 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
+	WORD $0x4f80e866 // SDOT V6, V3, V0[2]
+	FMOVQ 3040(R9), F3
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1da9 // AND V9, V13, V29 of 4-byte lanes
+	WORD $0x4eac1d29 // ORR V9, V9, V12 of 4-byte lanes
+	WORD $0x4f8be928 // SDOT V8, V9, V11[2]
+	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1da9 // AND V9, V13, V29 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4f84e922 // SDOT V2, V9, V4[2]
+	FMOVQ 3104(R9), F9
+	FMOVQ 3168(R9), F3
+	WORD $0x4f24552d // SHL V13, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
+	WORD $0x4eac1ce7 // ORR V7, V7, V12 of 4-byte lanes
+	WORD $0x4faae8e1 // SDOT V1, V7, V10[3]
+	WORD $0x4f22552a // SHL V10, V9, $2 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x4fa0e8e6 // SDOT V6, V7, V0[3]
+	FMOVQ 3232(R9), F0
+	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fabe868 // SDOT V8, V3, V11[3]
 	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	FMOVS 464(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 420(R3), F9
-	WORD $0x4f89e060 // SDOT V0, V3, V9[0]
-	FMOVQ 2656(R9), F3
-	FMOVQ 1120(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa5e081 // SDOT V1, V4, V5[1]
-	FMOVQ 1632(R9), F4
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4fa9e040 // SDOT V0, V2, V9[1]
-	FMOVQ 2720(R9), F2
-	FMOVQ 1184(R9), F4
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 1696(R9), F3
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f89e880 // SDOT V0, V4, V9[2]
-	FMOVQ 2784(R9), F4
-	FMOVQ 1248(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4fa5e841 // SDOT V1, V2, V5[3]
-	FMOVQ 1760(R9), F5
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4fa9e840 // SDOT V0, V2, V9[3]
-	FMOVQ 2848(R9), F9
-	FMOVQ 1312(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1d25 // AND V5, V9, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	FMOVS 408(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 376(R3), F4
-	WORD $0x4f84e0a2 // SDOT V2, V5, V4[0]
-	FMOVQ 1824(R9), F5
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	FMOVS 468(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 436(R3), F9
-	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
-	FMOVQ 2912(R9), F3
-	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 1376(R9), F6
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4fa4e0e2 // SDOT V2, V7, V4[1]
-	FMOVQ 1888(R9), F7
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c66 // AND V6, V3, V29 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa9e0c5 // SDOT V5, V6, V9[1]
-	FMOVQ 2976(R9), F6
-	FMOVQ 1440(R9), F7
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1cc3 // AND V3, V6, V29 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4f84e862 // SDOT V2, V3, V4[2]
-	FMOVQ 1952(R9), F3
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1cc7 // AND V7, V6, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	WORD $0x4f89e8e5 // SDOT V5, V7, V9[2]
-	FMOVQ 3040(R9), F7
-	FMOVQ 1504(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
-	WORD $0x4fa4e8c2 // SDOT V2, V6, V4[3]
-	FMOVQ 2016(R9), F4
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ce6 // AND V6, V7, V29 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4fa9e8c5 // SDOT V5, V6, V9[3]
-	FMOVQ 3296(R9), F9
-	WORD $0x4f385529 // SHL V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3d1d2b // AND V11, V9, V29 of 4-byte lanes
+	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
+	WORD $0x4fa4e962 // SDOT V2, V11, V4[3]
+	FMOVQ 3296(R9), F4
+	WORD $0x4f38548b // SHL V11, V4, $24 of 4-byte lanes
+	WORD $0x4f28056b // SSHR V11, V11, $24 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	PRFM 1216(R12), PLDL1KEEP
-	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e2add29 // FMUL V9, V9, V10 of 4-byte lanes
-	FMOVS 392(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	WORD $0x6e25dd6b // FMUL V11, V11, V5 of 4-byte lanes
+	FMOVS 392(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVQ 3296(R9), F6
-	WORD $0x4f3054c6 // SHL V6, V6, $16 of 4-byte lanes
-	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x4f305480 // SHL V0, V4, $16 of 4-byte lanes
+	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
 	FMOVS 392(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 3296(R9), F1
-	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
+	WORD $0x4f285481 // SHL V1, V4, $8 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e2adc21 // FMUL V1, V1, V10 of 4-byte lanes
-	FMOVS 452(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 3296(R9), F2
-	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
+	FMOVS 452(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	FMOVS 452(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
-	FMOVS 452(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1962,7 +1902,7 @@ part0:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 256(R9), F2
-	FMOVQ 768(R9), F3
+	FMOVQ 320(R9), F3
 	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
 	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
@@ -1977,131 +1917,127 @@ part0:
 	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 60(R3), F2
 	WORD $0x4f82e0a3 // SDOT V3, V5, V2[0]
-	FMOVQ 320(R9), F5
-	FMOVQ 832(R9), F7
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	FMOVQ 256(R9), F5
+	FMOVQ 384(R9), F7
 	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
 	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa6e124 // SDOT V4, V9, V6[1]
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
 	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
 	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
 	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	WORD $0x4fa2e123 // SDOT V3, V9, V2[1]
-	FMOVQ 384(R9), F9
-	FMOVQ 896(R9), F7
+	FMOVQ 76(R3), F7
+	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
+	FMOVQ 448(R9), F9
+	FMOVQ 512(R9), F5
 	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1ce5 // AND V5, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4f86e904 // SDOT V4, V8, V6[2]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d28 // AND V8, V9, V26 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
-	FMOVQ 448(R9), F8
-	FMOVQ 960(R9), F7
-	WORD $0x4f245508 // SHL V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
+	WORD $0x4fa6e164 // SDOT V4, V11, V6[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x4fa2e163 // SDOT V3, V11, V2[1]
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d05 // AND V5, V8, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa6e8a4 // SDOT V4, V5, V6[3]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d06 // AND V6, V8, V26 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	FMOVQ 448(R9), F11
+	FMOVQ 576(R9), F5
+	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
+	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
+	WORD $0x4fa8e144 // SDOT V4, V10, V8[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d6a // AND V10, V11, V26 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x4fa7e143 // SDOT V3, V10, V7[1]
+	FMOVQ 640(R9), F10
+	FMOVQ 704(R9), F5
+	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1cab // AND V11, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
+	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
+	WORD $0x4f86e924 // SDOT V4, V9, V6[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d49 // AND V9, V10, V26 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4f82e923 // SDOT V3, V9, V2[2]
+	FMOVQ 640(R9), F9
+	FMOVQ 768(R9), F5
+	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
+	WORD $0x4f88e964 // SDOT V4, V11, V8[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x4f87e963 // SDOT V3, V11, V7[2]
+	FMOVQ 832(R9), F11
+	FMOVQ 896(R9), F5
+	WORD $0x4f24556b // SHL V11, V11, $4 of 4-byte lanes
+	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
+	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
+	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
+	WORD $0x4fa6e944 // SDOT V4, V10, V6[3]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
-	FMOVQ 512(R9), F2
-	FMOVQ 1024(R9), F6
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	FMOVQ 16(R3), F7
-	WORD $0x4f87e104 // SDOT V4, V8, V7[0]
+	FMOVQ 832(R9), F2
+	FMOVQ 960(R9), F6
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x4fa8e964 // SDOT V4, V11, V8[3]
 	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
 	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
 	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	FMOVQ 76(R3), F6
-	WORD $0x4f86e103 // SDOT V3, V8, V6[0]
-	FMOVQ 576(R9), F8
-	FMOVQ 1088(R9), F2
-	WORD $0x4f245508 // SHL V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa7e124 // SDOT V4, V9, V7[1]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
-	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
-	WORD $0x4fa6e123 // SDOT V3, V9, V6[1]
-	FMOVQ 640(R9), F9
-	FMOVQ 1152(R9), F2
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1c48 // AND V8, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4f87e8a4 // SDOT V4, V5, V7[2]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4f86e8a3 // SDOT V3, V5, V6[2]
-	FMOVQ 704(R9), F5
-	FMOVQ 1216(R9), F2
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1c49 // AND V9, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa7e904 // SDOT V4, V8, V7[3]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1ca7 // AND V7, V5, V26 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	WORD $0x4fa6e8e3 // SDOT V3, V7, V6[3]
-	FMOVQ 64(R9), F6
-	FMOVQ 128(R9), F7
-	WORD $0x4e381cc2 // AND V2, V6, V24 of 4-byte lanes
-	WORD $0x4e381ce5 // AND V5, V7, V24 of 4-byte lanes
+	WORD $0x4fa7e903 // SDOT V3, V8, V7[3]
+	FMOVQ 64(R9), F7
+	FMOVQ 128(R9), F8
+	WORD $0x4e381ce6 // AND V6, V7, V24 of 4-byte lanes
+	WORD $0x4e381d02 // AND V2, V8, V24 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 32(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVS 32(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 36(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 36(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdc4b // FMUL V11, V2, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
 	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
-	FMOVS 92(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVS 92(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
 	WORD $0x4f3f0463 // SSHR V3, V3, $1 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 96(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 96(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2127,145 +2063,145 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128e0 // XTN V0, V7, V0 of 4-byte lanes
+	FMOVQ 0(R9), F8
+	WORD $0x0e612900 // XTN V0, V8, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
 	FMOVQ 256(R9), F3
-	FMOVQ 1280(R9), F1
+	FMOVQ 1024(R9), F1
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c26 // AND V6, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c68 // AND V8, V3, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 120(R3), F5
-	WORD $0x4f85e106 // SDOT V6, V8, V5[0]
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1c6b // AND V11, V3, V28 of 4-byte lanes
+	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 120(R3), F2
+	WORD $0x4f82e167 // SDOT V7, V11, V2[0]
 	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
 	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x4e3a1c6b // AND V11, V3, V26 of 4-byte lanes
+	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
 	VEOR V1.B16, V1.B16, V1.B16
 	FMOVQ 180(R3), F3
-	WORD $0x4f83e101 // SDOT V1, V8, V3[0]
-	FMOVQ 320(R9), F8
-	FMOVQ 1344(R9), F4
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
-	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
-	WORD $0x4fa5e126 // SDOT V6, V9, V5[1]
+	WORD $0x4f83e161 // SDOT V1, V11, V3[0]
+	FMOVQ 448(R9), F11
+	FMOVQ 1088(R9), F4
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1d65 // AND V5, V11, V28 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4fa2e0a7 // SDOT V7, V5, V2[1]
 	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
 	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1d09 // AND V9, V8, V26 of 4-byte lanes
-	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
-	WORD $0x4fa3e121 // SDOT V1, V9, V3[1]
-	FMOVQ 384(R9), F9
-	FMOVQ 1408(R9), F4
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1c88 // AND V8, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
-	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
-	WORD $0x4f85e846 // SDOT V6, V2, V5[2]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1d22 // AND V2, V9, V26 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4f83e841 // SDOT V1, V2, V3[2]
-	FMOVQ 448(R9), F2
-	FMOVQ 1472(R9), F4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1c89 // AND V9, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	WORD $0x4fa5e906 // SDOT V6, V8, V5[3]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1d65 // AND V5, V11, V26 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4fa3e8a1 // SDOT V1, V5, V3[3]
-	FMOVQ 512(R9), F3
-	FMOVQ 1536(R9), F5
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4fa3e0a1 // SDOT V1, V5, V3[1]
+	FMOVQ 640(R9), F5
+	FMOVQ 1152(R9), F4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c8b // AND V11, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
+	WORD $0x4f82e8c7 // SDOT V7, V6, V2[2]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4f83e8c1 // SDOT V1, V6, V3[2]
+	FMOVQ 832(R9), F6
+	FMOVQ 1216(R9), F4
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x4fa2e967 // SDOT V7, V11, V2[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
+	FMOVQ 256(R9), F3
+	FMOVQ 1280(R9), F2
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
 	FMOVQ 136(R3), F4
-	WORD $0x4f84e046 // SDOT V6, V2, V4[0]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c62 // AND V2, V3, V26 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	FMOVQ 196(R3), F5
-	WORD $0x4f85e041 // SDOT V1, V2, V5[0]
-	FMOVQ 576(R9), F2
-	FMOVQ 1600(R9), F3
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa4e126 // SDOT V6, V9, V4[1]
+	WORD $0x4f84e0c7 // SDOT V7, V6, V4[0]
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	FMOVQ 196(R3), F2
+	WORD $0x4f82e0c1 // SDOT V1, V6, V2[0]
+	FMOVQ 448(R9), F6
+	FMOVQ 1344(R9), F3
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1c6b // AND V11, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
+	WORD $0x4fa4e0a7 // SDOT V7, V5, V4[1]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4fa5e121 // SDOT V1, V9, V5[1]
-	FMOVQ 640(R9), F9
-	FMOVQ 1664(R9), F3
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4f84e906 // SDOT V6, V8, V4[2]
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4fa2e0a1 // SDOT V1, V5, V2[1]
+	FMOVQ 640(R9), F5
+	FMOVQ 1408(R9), F3
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1cab // AND V11, V5, V28 of 4-byte lanes
+	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
+	WORD $0x4f84e967 // SDOT V7, V11, V4[2]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1d28 // AND V8, V9, V26 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	WORD $0x4f85e901 // SDOT V1, V8, V5[2]
-	FMOVQ 704(R9), F8
-	FMOVQ 1728(R9), F3
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3a1cab // AND V11, V5, V26 of 4-byte lanes
+	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
+	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
+	FMOVQ 832(R9), F11
+	FMOVQ 1472(R9), F3
+	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3b1c69 // AND V9, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d02 // AND V2, V8, V28 of 4-byte lanes
-	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
-	WORD $0x4fa4e846 // SDOT V6, V2, V4[3]
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4fa4e8c7 // SDOT V7, V6, V4[3]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1d04 // AND V4, V8, V26 of 4-byte lanes
+	WORD $0x4e3a1d64 // AND V4, V11, V26 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4fa5e881 // SDOT V1, V4, V5[3]
-	FMOVQ 64(R9), F5
+	WORD $0x4fa2e881 // SDOT V1, V4, V2[3]
+	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F4
-	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6f300488 // USHR V8, V4, $16 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6f30048b // USHR V11, V4, $16 of 4-byte lanes
+	WORD $0x4e381d6b // AND V11, V11, V24 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e27dd08 // FMUL V8, V8, V7 of 4-byte lanes
-	FMOVS 152(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 156(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd02 // FMUL V2, V8, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e28dd6b // FMUL V11, V11, V8 of 4-byte lanes
+	FMOVS 152(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 156(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dd66 // FMUL V6, V11, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
 	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
 	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	FMOVS 212(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
@@ -2275,7 +2211,7 @@ part1:
 	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	FMOVS 216(R3), F4
 	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
+	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
 	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -2303,159 +2239,163 @@ part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVQ 0(R9), F4
-	WORD $0x0e612887 // XTN V7, V4, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x0e612888 // XTN V8, V4, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
 	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
 	WORD $0x0e612884 // XTN V4, V4, V0 of 4-byte lanes
 	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
 	WORD $0x6e3d1c84 // EOR V4, V4, V29 of 4-byte lanes
-	FMOVQ 256(R9), F1
-	FMOVQ 1792(R9), F0
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	VEOR V5.B16, V5.B16, V5.B16
-	FMOVQ 240(R3), F8
-	WORD $0x4f88e045 // SDOT V5, V2, V8[0]
+	FMOVQ 1536(R9), F1
+	FMOVQ 1600(R9), F0
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 240(R3), F11
+	WORD $0x4f8be0c2 // SDOT V2, V6, V11[0]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
+	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
 	VEOR V0.B16, V0.B16, V0.B16
 	FMOVQ 300(R3), F1
-	WORD $0x4f81e040 // SDOT V0, V2, V1[0]
-	FMOVQ 320(R9), F2
-	FMOVQ 1856(R9), F6
-	WORD $0x4e3b1cc3 // AND V3, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c49 // AND V9, V2, V28 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4fa8e125 // SDOT V5, V9, V8[1]
+	WORD $0x4f81e0c0 // SDOT V0, V6, V1[0]
+	FMOVQ 1536(R9), F6
+	FMOVQ 1664(R9), F7
+	WORD $0x4e3b1ce3 // AND V3, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	FMOVQ 256(R3), F3
+	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	FMOVQ 316(R3), F7
+	WORD $0x4f87e0a0 // SDOT V0, V5, V7[0]
+	FMOVQ 1728(R9), F5
+	FMOVQ 1792(R9), F6
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	WORD $0x4fabe122 // SDOT V2, V9, V11[1]
 	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
 	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
 	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
 	WORD $0x4fa1e120 // SDOT V0, V9, V1[1]
-	FMOVQ 384(R9), F9
-	FMOVQ 1920(R9), F6
-	WORD $0x4e3b1cc2 // AND V2, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d23 // AND V3, V9, V28 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4f88e865 // SDOT V5, V3, V8[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d23 // AND V3, V9, V26 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	WORD $0x4f81e860 // SDOT V0, V3, V1[2]
-	FMOVQ 448(R9), F3
-	FMOVQ 1984(R9), F6
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
-	WORD $0x4fa8e845 // SDOT V5, V2, V8[3]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	FMOVQ 1728(R9), F9
+	FMOVQ 1856(R9), F6
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4fa3e142 // SDOT V2, V10, V3[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
 	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa1e900 // SDOT V0, V8, V1[3]
-	FMOVQ 512(R9), F1
-	FMOVQ 2048(R9), F8
-	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	FMOVQ 256(R3), F6
-	WORD $0x4f86e065 // SDOT V5, V3, V6[0]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	FMOVQ 316(R3), F8
-	WORD $0x4f88e060 // SDOT V0, V3, V8[0]
-	FMOVQ 576(R9), F3
+	WORD $0x4e3a1d2a // AND V10, V9, V26 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	WORD $0x4fa7e140 // SDOT V0, V10, V7[1]
+	FMOVQ 1920(R9), F10
+	FMOVQ 1984(R9), F6
+	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4f8be8a2 // SDOT V2, V5, V11[2]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1d45 // AND V5, V10, V26 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4f81e8a0 // SDOT V0, V5, V1[2]
+	FMOVQ 1920(R9), F5
+	FMOVQ 2048(R9), F6
+	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	WORD $0x4f83e922 // SDOT V2, V9, V3[2]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x4f87e920 // SDOT V0, V9, V7[2]
+	FMOVQ 2112(R9), F9
+	FMOVQ 2176(R9), F6
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x4fabe942 // SDOT V2, V10, V11[3]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
+	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
+	WORD $0x4fa1e960 // SDOT V0, V11, V1[3]
 	FMOVQ 2112(R9), F1
-	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
-	WORD $0x4ea21d29 // ORR V9, V9, V2 of 4-byte lanes
-	WORD $0x4fa6e125 // SDOT V5, V9, V6[1]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	WORD $0x4fa8e120 // SDOT V0, V9, V8[1]
-	FMOVQ 640(R9), F9
-	FMOVQ 2176(R9), F1
-	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4f86e845 // SDOT V5, V2, V6[2]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1d22 // AND V2, V9, V26 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4f88e840 // SDOT V0, V2, V8[2]
-	FMOVQ 704(R9), F2
-	FMOVQ 2240(R9), F1
-	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
-	WORD $0x4fa6e865 // SDOT V5, V3, V6[3]
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
-	WORD $0x4fa8e8c0 // SDOT V0, V6, V8[3]
-	FMOVQ 64(R9), F8
+	FMOVQ 2240(R9), F11
+	WORD $0x4e3b1d66 // AND V6, V11, V27 of 4-byte lanes
+	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	WORD $0x4fa3e922 // SDOT V2, V9, V3[3]
+	WORD $0x6f3d056b // USHR V11, V11, $3 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
+	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
+	WORD $0x4fa7e860 // SDOT V0, V3, V7[3]
 	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 128(R9), F6
-	FMOVQ 192(R9), F1
-	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
-	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
-	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x6f3e04c3 // USHR V3, V6, $2 of 4-byte lanes
-	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
-	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
-	WORD $0x4e371c6a // AND V10, V3, V23 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVQ 64(R9), F7
+	FMOVQ 128(R9), F3
+	FMOVQ 192(R9), F11
+	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
+	WORD $0x4e361d69 // AND V9, V11, V22 of 4-byte lanes
+	WORD $0x4e371c26 // AND V6, V1, V23 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	WORD $0x6f3e0469 // USHR V9, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0561 // USHR V1, V11, $4 of 4-byte lanes
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371d2a // AND V10, V9, V23 of 4-byte lanes
+	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e24dd4a // FMUL V10, V10, V4 of 4-byte lanes
-	FMOVS 272(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 276(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
-	WORD $0x6f380422 // USHR V2, V1, $8 of 4-byte lanes
-	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
-	WORD $0x4e371d0a // AND V10, V8, V23 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x6f3604c6 // USHR V6, V6, $10 of 4-byte lanes
-	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371cc2 // AND V2, V6, V23 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd47 // FMUL V7, V10, V7 of 4-byte lanes
+	FMOVS 272(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	FMOVS 332(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 276(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
+	WORD $0x6f380561 // USHR V1, V11, $8 of 4-byte lanes
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371cea // AND V10, V7, V23 of 4-byte lanes
+	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
+	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
+	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
+	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
+	WORD $0x4e371c61 // AND V1, V3, V23 of 4-byte lanes
+	WORD $0x4eab1c21 // ORR V1, V1, V11 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	FMOVS 332(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
 	WORD $0x4f3f0400 // SSHR V0, V0, $1 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 336(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 336(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2481,168 +2421,168 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F2
-	WORD $0x0e612844 // XTN V4, V2, V0 of 4-byte lanes
+	FMOVQ 0(R9), F1
+	WORD $0x0e612824 // XTN V4, V1, V0 of 4-byte lanes
 	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
-	FMOVQ 256(R9), F0
-	FMOVQ 2304(R9), F7
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1cea // AND V10, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4eaa1c21 // ORR V1, V1, V10 of 4-byte lanes
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
+	FMOVQ 1536(R9), F0
+	FMOVQ 2304(R9), F8
+	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3b1d0a // AND V10, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c0b // AND V11, V0, V28 of 4-byte lanes
+	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
 	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 360(R3), F6
-	WORD $0x4f86e02a // SDOT V10, V1, V6[0]
+	FMOVQ 360(R3), F3
+	WORD $0x4f83e16a // SDOT V10, V11, V3[0]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1c0b // AND V11, V0, V26 of 4-byte lanes
+	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
+	VEOR V8.B16, V8.B16, V8.B16
+	FMOVQ 420(R3), F0
+	WORD $0x4f80e168 // SDOT V8, V11, V0[0]
+	FMOVQ 1728(R9), F11
+	FMOVQ 2368(R9), F7
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	WORD $0x4e3b1ce2 // AND V2, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	WORD $0x4fa3e0ca // SDOT V10, V6, V3[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
 	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c01 // AND V1, V0, V26 of 4-byte lanes
-	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
-	VEOR V7.B16, V7.B16, V7.B16
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e027 // SDOT V7, V1, V0[0]
-	FMOVQ 320(R9), F1
-	FMOVQ 2368(R9), F8
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4fa6e12a // SDOT V10, V9, V6[1]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4fa0e127 // SDOT V7, V9, V0[1]
-	FMOVQ 384(R9), F9
-	FMOVQ 2432(R9), F8
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4f86e8aa // SDOT V10, V5, V6[2]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1d25 // AND V5, V9, V26 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4f80e8a7 // SDOT V7, V5, V0[2]
-	FMOVQ 448(R9), F5
-	FMOVQ 2496(R9), F8
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
-	WORD $0x4ea91c21 // ORR V1, V1, V9 of 4-byte lanes
-	WORD $0x4fa6e82a // SDOT V10, V1, V6[3]
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	WORD $0x4fa0e8c7 // SDOT V7, V6, V0[3]
-	FMOVQ 512(R9), F0
-	FMOVQ 2560(R9), F6
+	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4fa0e0c8 // SDOT V8, V6, V0[1]
+	FMOVQ 1920(R9), F6
+	FMOVQ 2432(R9), F7
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1ceb // AND V11, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4eab1c42 // ORR V2, V2, V11 of 4-byte lanes
+	WORD $0x4f83e84a // SDOT V10, V2, V3[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	WORD $0x4f80e848 // SDOT V8, V2, V0[2]
+	FMOVQ 2112(R9), F2
+	FMOVQ 2496(R9), F7
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
+	WORD $0x4fa3e96a // SDOT V10, V11, V3[3]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fa0e868 // SDOT V8, V3, V0[3]
+	FMOVQ 1536(R9), F0
+	FMOVQ 2560(R9), F3
 	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	FMOVQ 376(R3), F8
-	WORD $0x4f88e0aa // SDOT V10, V5, V8[0]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	FMOVQ 436(R3), F6
-	WORD $0x4f86e0a7 // SDOT V7, V5, V6[0]
-	FMOVQ 576(R9), F5
+	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
+	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	FMOVQ 376(R3), F7
+	WORD $0x4f87e04a // SDOT V10, V2, V7[0]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e3a1c02 // AND V2, V0, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	FMOVQ 436(R3), F3
+	WORD $0x4f83e048 // SDOT V8, V2, V3[0]
+	FMOVQ 1728(R9), F2
 	FMOVQ 2624(R9), F0
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c01 // AND V1, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
-	WORD $0x4fa8e12a // SDOT V10, V9, V8[1]
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3b1c0b // AND V11, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
+	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
+	WORD $0x4fa7e0ca // SDOT V10, V6, V7[1]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4fa6e127 // SDOT V7, V9, V6[1]
-	FMOVQ 640(R9), F9
+	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
+	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
+	WORD $0x4fa3e0c8 // SDOT V8, V6, V3[1]
+	FMOVQ 1920(R9), F6
 	FMOVQ 2688(R9), F0
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1d21 // AND V1, V9, V28 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4f88e82a // SDOT V10, V1, V8[2]
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
+	WORD $0x4ea21d6b // ORR V11, V11, V2 of 4-byte lanes
+	WORD $0x4f87e96a // SDOT V10, V11, V7[2]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1d21 // AND V1, V9, V26 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	WORD $0x4f86e827 // SDOT V7, V1, V6[2]
-	FMOVQ 704(R9), F1
+	WORD $0x4e3a1ccb // AND V11, V6, V26 of 4-byte lanes
+	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
+	WORD $0x4f83e968 // SDOT V8, V11, V3[2]
+	FMOVQ 2112(R9), F11
 	FMOVQ 2752(R9), F0
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4fa8e8aa // SDOT V10, V5, V8[3]
+	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
+	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1d62 // AND V2, V11, V28 of 4-byte lanes
+	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
+	WORD $0x4fa7e84a // SDOT V10, V2, V7[3]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
 	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c28 // AND V8, V1, V26 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	WORD $0x4fa6e907 // SDOT V7, V8, V6[3]
-	FMOVQ 64(R9), F6
-	FMOVQ 128(R9), F8
+	WORD $0x4e3a1d67 // AND V7, V11, V26 of 4-byte lanes
+	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	WORD $0x4fa3e8e8 // SDOT V8, V7, V3[3]
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F7
 	FMOVQ 192(R9), F0
-	WORD $0x6f2e04c1 // USHR V1, V6, $18 of 4-byte lanes
-	WORD $0x6f300405 // USHR V5, V0, $16 of 4-byte lanes
-	WORD $0x4e361ca5 // AND V5, V5, V22 of 4-byte lanes
-	WORD $0x4e371c29 // AND V9, V1, V23 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x6f2e0505 // USHR V5, V8, $18 of 4-byte lanes
-	WORD $0x6f2c0401 // USHR V1, V0, $20 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371ca3 // AND V3, V5, V23 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6f2e046b // USHR V11, V3, $18 of 4-byte lanes
+	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
+	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
+	WORD $0x4e371d66 // AND V6, V11, V23 of 4-byte lanes
+	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
+	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
+	WORD $0x6f2c040b // USHR V11, V0, $20 of 4-byte lanes
+	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
+	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
+	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e24dcc6 // FMUL V6, V6, V4 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd29 // FMUL V9, V9, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
-	FMOVS 392(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	FMOVS 392(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 396(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x6f2604c6 // USHR V6, V6, $26 of 4-byte lanes
-	WORD $0x6f280401 // USHR V1, V0, $24 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371cc3 // AND V3, V6, V23 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x6e2bdd4b // FMUL V11, V10, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 396(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x6f28040b // USHR V11, V0, $24 of 4-byte lanes
+	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
+	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
+	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
+	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
 	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
 	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
-	WORD $0x4e371d01 // AND V1, V8, V23 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	FMOVS 452(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4f3f04e7 // SSHR V7, V7, $1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 456(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x4e371ceb // AND V11, V7, V23 of 4-byte lanes
+	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e21dd61 // FMUL V1, V11, V1 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
+	WORD $0x4f3f0508 // SSHR V8, V8, $1 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 456(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -3935,14 +3875,14 @@ panel0:
 part0:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 1280(R9), F0
+	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
-	FMOVQ 256(R9), F2
+	FMOVQ 192(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
 	FMOVQ 0(R3), F5
@@ -3962,7 +3902,7 @@ part0:
 	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 180(R3), F10
 	WORD $0x4f8ae043 // SDOT V3, V2, V10[0]
-	FMOVQ 320(R9), F2
+	FMOVQ 256(R9), F2
 	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
 	WORD $0x4fa5e164 // SDOT V4, V11, V5[1]
 	WORD $0x6f3e044b // USHR V11, V2, $2 of 4-byte lanes
@@ -3974,7 +3914,7 @@ part0:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4faae043 // SDOT V3, V2, V10[1]
-	FMOVQ 384(R9), F2
+	FMOVQ 320(R9), F2
 	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
 	WORD $0x4f85e964 // SDOT V4, V11, V5[2]
 	WORD $0x6f3e044b // USHR V11, V2, $2 of 4-byte lanes
@@ -3986,7 +3926,7 @@ part0:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4f8ae843 // SDOT V3, V2, V10[2]
-	FMOVQ 448(R9), F2
+	FMOVQ 384(R9), F2
 	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
 	WORD $0x4fa5e964 // SDOT V4, V11, V5[3]
 	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
@@ -3998,7 +3938,7 @@ part0:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4faae843 // SDOT V3, V2, V10[3]
-	FMOVQ 512(R9), F10
+	FMOVQ 448(R9), F10
 	WORD $0x4e3c1d42 // AND V2, V10, V28 of 4-byte lanes
 	VEOR V9.B16, V9.B16, V9.B16
 	FMOVQ 16(R3), F7
@@ -4018,7 +3958,7 @@ part0:
 	VEOR V2.B16, V2.B16, V2.B16
 	FMOVQ 196(R3), F14
 	WORD $0x4f8ee142 // SDOT V2, V10, V14[0]
-	FMOVQ 576(R9), F10
+	FMOVQ 512(R9), F10
 	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
 	WORD $0x4fa7e1e9 // SDOT V9, V15, V7[1]
@@ -4031,7 +3971,7 @@ part0:
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4faee142 // SDOT V2, V10, V14[1]
-	FMOVQ 640(R9), F10
+	FMOVQ 576(R9), F10
 	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
 	WORD $0x4f87e9e9 // SDOT V9, V15, V7[2]
 	WORD $0x6f3e054f // USHR V15, V10, $2 of 4-byte lanes
@@ -4043,7 +3983,7 @@ part0:
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4f8ee942 // SDOT V2, V10, V14[2]
-	FMOVQ 704(R9), F10
+	FMOVQ 640(R9), F10
 	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
 	WORD $0x4fa7e9e9 // SDOT V9, V15, V7[3]
 	WORD $0x6f3e0547 // USHR V7, V10, $2 of 4-byte lanes
@@ -4055,7 +3995,7 @@ part0:
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
 	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4faee942 // SDOT V2, V10, V14[3]
-	FMOVQ 0(R9), F14
+	FMOVQ 64(R9), F14
 	WORD $0x4e3b1dca // AND V10, V14, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
@@ -4128,7 +4068,7 @@ part0:
 	VDUP V13.S[0], V13.S4
 	WORD $0x6e2dddcd // FMUL V13, V14, V13 of 4-byte lanes
 	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
-	FMOVQ 64(R9), F13
+	FMOVQ 128(R9), F13
 	WORD $0x4e3b1dae // AND V14, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e21ddce // FMUL V14, V14, V1 of 4-byte lanes
@@ -4225,14 +4165,14 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 1280(R9), F13
+	FMOVQ 0(R9), F13
 	WORD $0x0e6129a0 // XTN V0, V13, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
 	WORD $0x0e6129ad // XTN V13, V13, V0 of 4-byte lanes
 	WORD $0x0e2179ad // FCVTL V13, V13, V0 of 4-byte lanes
 	WORD $0x6e3d1dad // EOR V13, V13, V29 of 4-byte lanes
-	FMOVQ 768(R9), F2
+	FMOVQ 832(R9), F2
 	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
 	VEOR V12.B16, V12.B16, V12.B16
 	FMOVQ 240(R3), F5
@@ -4252,7 +4192,7 @@ part1:
 	VEOR V1.B16, V1.B16, V1.B16
 	FMOVQ 420(R3), F6
 	WORD $0x4f86e041 // SDOT V1, V2, V6[0]
-	FMOVQ 832(R9), F2
+	FMOVQ 896(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4fa5e08c // SDOT V12, V4, V5[1]
 	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
@@ -4264,7 +4204,7 @@ part1:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4fa6e041 // SDOT V1, V2, V6[1]
-	FMOVQ 896(R9), F2
+	FMOVQ 960(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4f85e88c // SDOT V12, V4, V5[2]
 	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
@@ -4276,7 +4216,7 @@ part1:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4f86e841 // SDOT V1, V2, V6[2]
-	FMOVQ 960(R9), F2
+	FMOVQ 1024(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4fa5e88c // SDOT V12, V4, V5[3]
 	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
@@ -4288,7 +4228,7 @@ part1:
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4fa6e841 // SDOT V1, V2, V6[3]
-	FMOVQ 1024(R9), F6
+	FMOVQ 1088(R9), F6
 	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
 	VEOR V14.B16, V14.B16, V14.B16
 	FMOVQ 256(R3), F8
@@ -4308,10 +4248,10 @@ part1:
 	VEOR V2.B16, V2.B16, V2.B16
 	FMOVQ 436(R3), F7
 	WORD $0x4f87e0c2 // SDOT V2, V6, V7[0]
-	FMOVQ 1088(R9), F6
-	PRFM 1088(R12), PLDL1KEEP
+	FMOVQ 1152(R9), F6
 	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
 	WORD $0x4fa8e1ee // SDOT V14, V15, V8[1]
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
 	WORD $0x4fa4e1e5 // SDOT V5, V15, V4[1]
@@ -4321,7 +4261,7 @@ part1:
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4fa7e0c2 // SDOT V2, V6, V7[1]
-	FMOVQ 1152(R9), F6
+	FMOVQ 1216(R9), F6
 	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
 	WORD $0x4f88e9ee // SDOT V14, V15, V8[2]
 	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
@@ -4333,7 +4273,7 @@ part1:
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4f87e8c2 // SDOT V2, V6, V7[2]
-	FMOVQ 1216(R9), F6
+	FMOVQ 1280(R9), F6
 	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
 	WORD $0x4fa8e9ee // SDOT V14, V15, V8[3]
 	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
@@ -4345,35 +4285,36 @@ part1:
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4fa7e8c2 // SDOT V2, V6, V7[3]
-	FMOVQ 128(R9), F7
+	FMOVQ 704(R9), F7
 	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
-	FMOVS 272(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e2ddce7 // FMUL V7, V7, V13 of 4-byte lanes
+	FMOVS 272(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e24dd84 // FMUL V4, V12, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 292(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	WORD $0x6f3804e4 // USHR V4, V7, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	WORD $0x6f3404ea // USHR V10, V7, $12 of 4-byte lanes
+	WORD $0x6e2add8a // FMUL V10, V12, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 292(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 704(R9), F10
+	WORD $0x6f380547 // USHR V7, V10, $8 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f34054a // USHR V10, V10, $12 of 4-byte lanes
 	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
 	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
 	FMOVS 272(R3), F12
 	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdc8c // FMUL V12, V4, V12 of 4-byte lanes
+	WORD $0x6e2cdcec // FMUL V12, V7, V12 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e2cddcc // FMUL V12, V14, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
@@ -4381,72 +4322,75 @@ part1:
 	VDUP V12.S[0], V12.S4
 	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	WORD $0x6f3004ec // USHR V12, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
-	WORD $0x6f2c04ea // USHR V10, V7, $20 of 4-byte lanes
+	FMOVQ 704(R9), F12
+	WORD $0x6f30058a // USHR V10, V12, $16 of 4-byte lanes
 	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
+	WORD $0x6e20dd4a // FMUL V10, V10, V0 of 4-byte lanes
+	WORD $0x6f2c058c // USHR V12, V12, $20 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e2ddd8c // FMUL V12, V12, V13 of 4-byte lanes
 	FMOVS 332(R3), F14
 	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edd8e // FMUL V14, V12, V14 of 4-byte lanes
+	WORD $0x6e2edd4e // FMUL V14, V10, V14 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e2edc6e // FMUL V14, V3, V14 of 4-byte lanes
 	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
 	FMOVS 352(R3), F14
 	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edd4e // FMUL V14, V10, V14 of 4-byte lanes
+	WORD $0x6e2edd8e // FMUL V14, V12, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	FMOVQ 704(R9), F14
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
-	WORD $0x6f2804ee // USHR V14, V7, $24 of 4-byte lanes
+	WORD $0x6f2805cc // USHR V12, V14, $24 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
+	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
 	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e2dddce // FMUL V14, V14, V13 of 4-byte lanes
+	FMOVS 332(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd83 // FMUL V3, V12, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVS 356(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23ddc3 // FMUL V3, V14, V3 of 4-byte lanes
+	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x4e3b1c6e // AND V14, V3, V27 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e2ddce7 // FMUL V7, V7, V13 of 4-byte lanes
-	FMOVS 332(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2addca // FMUL V10, V14, V10 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 356(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 192(R9), F10
-	WORD $0x4e3b1d47 // AND V7, V10, V27 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
-	FMOVS 392(R3), F14
-	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edcee // FMUL V14, V7, V14 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e2ddc63 // FMUL V3, V3, V13 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25ddc5 // FMUL V5, V14, V5 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e2edd2e // FMUL V14, V9, V14 of 4-byte lanes
-	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
-	FMOVS 412(R3), F14
-	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edcae // FMUL V14, V5, V14 of 4-byte lanes
-	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
-	WORD $0x6f38054e // USHR V14, V10, $8 of 4-byte lanes
-	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	WORD $0x6f340545 // USHR V5, V10, $12 of 4-byte lanes
+	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 412(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3804a3 // USHR V3, V5, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
 	FMOVS 392(R3), F9
 	VDUP V9.S[0], V9.S4
-	WORD $0x6e29ddc9 // FMUL V9, V14, V9 of 4-byte lanes
+	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
@@ -4454,42 +4398,44 @@ part1:
 	VDUP V9.S[0], V9.S4
 	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	WORD $0x6f300549 // USHR V9, V10, $16 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	WORD $0x6f2c0545 // USHR V5, V10, $20 of 4-byte lanes
+	FMOVQ 768(R9), F9
+	WORD $0x6f300525 // USHR V5, V9, $16 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	WORD $0x6f2c0529 // USHR V9, V9, $20 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2ddd29 // FMUL V9, V9, V13 of 4-byte lanes
 	FMOVS 452(R3), F11
 	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
+	WORD $0x6e2bdcab // FMUL V11, V5, V11 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVS 472(R3), F11
 	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdcab // FMUL V11, V5, V11 of 4-byte lanes
+	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	WORD $0x6f28054b // USHR V11, V10, $24 of 4-byte lanes
+	FMOVQ 768(R9), F11
+	WORD $0x6f280569 // USHR V9, V11, $24 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd20 // FMUL V0, V9, V0 of 4-byte lanes
+	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
 	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
-	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2ddd4d // FMUL V13, V10, V13 of 4-byte lanes
-	FMOVS 452(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x6e2ddd6d // FMUL V13, V11, V13 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdc0b // FMUL V11, V0, V11 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 476(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2addaa // FMUL V10, V13, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x6e2bdc4b // FMUL V11, V2, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 476(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bddab // FMUL V11, V13, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4549,10 +4495,10 @@ part0:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 544(R9), F1
-	FMOVQ 32(R9), F2
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	FMOVQ 288(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	FMOVS 44(R3), F3
@@ -4560,9 +4506,9 @@ part0:
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	FMOVQ 0(R3), F4
 	WORD $0x4f84e0a3 // SDOT V3, V5, V4[0]
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4f215446 // SHL V6, V2, $1 of 4-byte lanes
+	WORD $0x4f215426 // SHL V6, V1, $1 of 4-byte lanes
 	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
 	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
 	FMOVS 104(R3), F5
@@ -4570,338 +4516,342 @@ part0:
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	FMOVQ 60(R3), F6
 	WORD $0x4f86e0e5 // SDOT V5, V7, V6[0]
-	WORD $0x6f3c0427 // USHR V7, V1, $4 of 4-byte lanes
+	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	FMOVS 164(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
 	FMOVQ 120(R3), F9
 	WORD $0x4f89e107 // SDOT V7, V8, V9[0]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	FMOVS 224(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	FMOVQ 180(R3), F2
-	WORD $0x4f82e101 // SDOT V1, V8, V2[0]
-	FMOVQ 608(R9), F8
-	FMOVQ 96(R9), F10
-	WORD $0x4e3d1d0b // AND V11, V8, V29 of 4-byte lanes
-	WORD $0x4f22554c // SHL V12, V10, $2 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
+	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	FMOVS 224(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	FMOVQ 180(R3), F1
+	WORD $0x4f81e102 // SDOT V2, V8, V1[0]
+	FMOVQ 224(R9), F8
+	FMOVQ 352(R9), F10
+	WORD $0x4e3d1d4b // AND V11, V10, V29 of 4-byte lanes
+	WORD $0x6f3e050c // USHR V12, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1d8d // AND V13, V12, V28 of 4-byte lanes
 	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
-	WORD $0x4fa4e1a3 // SDOT V3, V13, V4[1]
-	WORD $0x6f3e050d // USHR V13, V8, $2 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
-	WORD $0x4f21554b // SHL V11, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
-	WORD $0x4ead1d8c // ORR V12, V12, V13 of 4-byte lanes
-	WORD $0x4fa6e185 // SDOT V5, V12, V6[1]
-	WORD $0x6f3c050c // USHR V12, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
-	WORD $0x4e3c1d4d // AND V13, V10, V28 of 4-byte lanes
-	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa9e1a7 // SDOT V7, V13, V9[1]
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1d4d // AND V13, V10, V28 of 4-byte lanes
-	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
-	WORD $0x4fa2e1a1 // SDOT V1, V13, V2[1]
-	FMOVQ 672(R9), F13
-	FMOVQ 160(R9), F8
-	WORD $0x4e3d1daa // AND V10, V13, V29 of 4-byte lanes
-	WORD $0x4f22550c // SHL V12, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	WORD $0x4f84e963 // SDOT V3, V11, V4[2]
-	WORD $0x6f3e05ab // USHR V11, V13, $2 of 4-byte lanes
-	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
-	WORD $0x4f21550a // SHL V10, V8, $1 of 4-byte lanes
-	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x4f86e985 // SDOT V5, V12, V6[2]
-	WORD $0x6f3c05ac // USHR V12, V13, $4 of 4-byte lanes
-	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
-	WORD $0x4f89e967 // SDOT V7, V11, V9[2]
-	WORD $0x6f3a05ad // USHR V13, V13, $6 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x4e3c1d0b // AND V11, V8, V28 of 4-byte lanes
-	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
-	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
-	FMOVQ 736(R9), F11
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 224(R9), F13
-	WORD $0x4e3d1d68 // AND V8, V11, V29 of 4-byte lanes
-	WORD $0x4f2255ac // SHL V12, V13, $2 of 4-byte lanes
-	WORD $0x4e3c1d8a // AND V10, V12, V28 of 4-byte lanes
-	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
-	WORD $0x4fa4e943 // SDOT V3, V10, V4[3]
-	WORD $0x6f3e0564 // USHR V4, V11, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4f2155aa // SHL V10, V13, $1 of 4-byte lanes
-	WORD $0x4e3c1d48 // AND V8, V10, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4fa6e905 // SDOT V5, V8, V6[3]
-	WORD $0x6f3c0566 // USHR V6, V11, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4e3c1da8 // AND V8, V13, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa9e907 // SDOT V7, V8, V9[3]
-	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
-	WORD $0x6f3f05ad // USHR V13, V13, $1 of 4-byte lanes
-	WORD $0x4e3c1da9 // AND V9, V13, V28 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4fa2e921 // SDOT V1, V9, V2[3]
-	FMOVQ 800(R9), F2
-	FMOVQ 288(R9), F9
-	WORD $0x4e3d1c4b // AND V11, V2, V29 of 4-byte lanes
-	WORD $0x4f22552d // SHL V13, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1da8 // AND V8, V13, V28 of 4-byte lanes
-	WORD $0x4eab1d08 // ORR V8, V8, V11 of 4-byte lanes
 	FMOVS 48(R3), F11
 	VDUP V11.S[0], V11.S4
 	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	FMOVQ 16(R3), F13
-	WORD $0x4f8de10b // SDOT V11, V8, V13[0]
-	WORD $0x6f3e0448 // USHR V8, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4f215526 // SHL V6, V9, $1 of 4-byte lanes
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
-	FMOVS 108(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	FMOVQ 76(R3), F6
-	WORD $0x4f86e088 // SDOT V8, V4, V6[0]
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
-	FMOVS 168(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	FMOVQ 136(R3), F12
-	WORD $0x4f8ce144 // SDOT V4, V10, V12[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x6f3f0529 // USHR V9, V9, $1 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	FMOVS 228(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	FMOVQ 196(R3), F9
-	WORD $0x4f89e142 // SDOT V2, V10, V9[0]
-	FMOVQ 864(R9), F10
-	FMOVQ 352(R9), F14
-	WORD $0x4e3d1d4f // AND V15, V10, V29 of 4-byte lanes
-	WORD $0x4f2255d0 // SHL V16, V14, $2 of 4-byte lanes
+	FMOVQ 16(R3), F12
+	WORD $0x4f8ce1ab // SDOT V11, V13, V12[0]
+	WORD $0x6f3e054d // USHR V13, V10, $2 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x6f3d050e // USHR V14, V8, $3 of 4-byte lanes
+	WORD $0x4e3c1dcf // AND V15, V14, V28 of 4-byte lanes
+	WORD $0x4ead1def // ORR V15, V15, V13 of 4-byte lanes
+	FMOVS 108(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
+	FMOVQ 76(R3), F14
+	WORD $0x4f8ee1ed // SDOT V13, V15, V14[0]
+	WORD $0x6f3c054f // USHR V15, V10, $4 of 4-byte lanes
+	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	WORD $0x6f3c0510 // USHR V16, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1e11 // AND V17, V16, V28 of 4-byte lanes
 	WORD $0x4eaf1e31 // ORR V17, V17, V15 of 4-byte lanes
-	WORD $0x4fade22b // SDOT V11, V17, V13[1]
-	WORD $0x6f3e0551 // USHR V17, V10, $2 of 4-byte lanes
-	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
-	WORD $0x4f2155cf // SHL V15, V14, $1 of 4-byte lanes
-	WORD $0x4e3c1df0 // AND V16, V15, V28 of 4-byte lanes
-	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
-	WORD $0x4fa6e208 // SDOT V8, V16, V6[1]
-	WORD $0x6f3c0550 // USHR V16, V10, $4 of 4-byte lanes
-	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
-	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
-	WORD $0x4eb01e31 // ORR V17, V17, V16 of 4-byte lanes
-	WORD $0x4face224 // SDOT V4, V17, V12[1]
+	FMOVS 168(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x4f2255ef // SHL V15, V15, $2 of 4-byte lanes
+	FMOVQ 136(R3), F16
+	WORD $0x4f90e22f // SDOT V15, V17, V16[0]
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x6f3f05ce // USHR V14, V14, $1 of 4-byte lanes
-	WORD $0x4e3c1dd1 // AND V17, V14, V28 of 4-byte lanes
+	WORD $0x6f3b0508 // USHR V8, V8, $5 of 4-byte lanes
+	WORD $0x4e3c1d11 // AND V17, V8, V28 of 4-byte lanes
 	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
-	WORD $0x4fa9e222 // SDOT V2, V17, V9[1]
-	FMOVQ 928(R9), F17
-	FMOVQ 416(R9), F10
-	WORD $0x4e3d1e2e // AND V14, V17, V29 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4f225550 // SHL V16, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1e0f // AND V15, V16, V28 of 4-byte lanes
-	WORD $0x4eae1def // ORR V15, V15, V14 of 4-byte lanes
-	WORD $0x4f8de9eb // SDOT V11, V15, V13[2]
-	WORD $0x6f3e062f // USHR V15, V17, $2 of 4-byte lanes
-	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
-	WORD $0x4f21554e // SHL V14, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
-	WORD $0x4eaf1e10 // ORR V16, V16, V15 of 4-byte lanes
-	WORD $0x4f86ea08 // SDOT V8, V16, V6[2]
-	WORD $0x6f3c0630 // USHR V16, V17, $4 of 4-byte lanes
-	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
-	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
-	WORD $0x4eb01def // ORR V15, V15, V16 of 4-byte lanes
-	WORD $0x4f8ce9e4 // SDOT V4, V15, V12[2]
-	WORD $0x6f3a0631 // USHR V17, V17, $6 of 4-byte lanes
-	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
-	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
-	WORD $0x4eb11def // ORR V15, V15, V17 of 4-byte lanes
-	WORD $0x4f89e9e2 // SDOT V2, V15, V9[2]
-	FMOVQ 992(R9), F15
-	FMOVQ 480(R9), F17
-	WORD $0x4e3d1dea // AND V10, V15, V29 of 4-byte lanes
-	WORD $0x4f225630 // SHL V16, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1e0e // AND V14, V16, V28 of 4-byte lanes
-	WORD $0x4eaa1dce // ORR V14, V14, V10 of 4-byte lanes
-	WORD $0x4fade9cb // SDOT V11, V14, V13[3]
-	WORD $0x6f3e05ed // USHR V13, V15, $2 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
-	WORD $0x4f21562e // SHL V14, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1dca // AND V10, V14, V28 of 4-byte lanes
-	WORD $0x4ead1d4a // ORR V10, V10, V13 of 4-byte lanes
-	WORD $0x4fa6e948 // SDOT V8, V10, V6[3]
-	WORD $0x6f3c05e6 // USHR V6, V15, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4face944 // SDOT V4, V10, V12[3]
-	WORD $0x6f3a05ef // USHR V15, V15, $6 of 4-byte lanes
-	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	FMOVS 228(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
+	FMOVQ 196(R3), F8
+	WORD $0x4f88e22a // SDOT V10, V17, V8[0]
+	FMOVQ 416(R9), F17
+	FMOVQ 480(R9), F18
+	WORD $0x4e3d1e53 // AND V19, V18, V29 of 4-byte lanes
+	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
+	WORD $0x4fa4e2a3 // SDOT V3, V21, V4[1]
+	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4f215633 // SHL V19, V17, $1 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1e74 // AND V20, V19, V28 of 4-byte lanes
+	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
+	WORD $0x4fa6e285 // SDOT V5, V20, V6[1]
+	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
+	WORD $0x4fa9e2a7 // SDOT V7, V21, V9[1]
+	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e2c // AND V12, V17, V28 of 4-byte lanes
-	WORD $0x4eaf1d8c // ORR V12, V12, V15 of 4-byte lanes
-	WORD $0x4fa9e982 // SDOT V2, V12, V9[3]
-	FMOVQ 1568(R9), F9
-	FMOVQ 1696(R9), F12
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4f24558c // SHL V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3a1d8f // AND V15, V12, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 32(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4eb21eb5 // ORR V21, V21, V18 of 4-byte lanes
+	WORD $0x4fa1e2a2 // SDOT V2, V21, V1[1]
+	FMOVQ 416(R9), F21
+	FMOVQ 544(R9), F18
+	WORD $0x4e3d1e51 // AND V17, V18, V29 of 4-byte lanes
+	WORD $0x6f3e06b4 // USHR V20, V21, $2 of 4-byte lanes
+	WORD $0x4e3c1e93 // AND V19, V20, V28 of 4-byte lanes
+	WORD $0x4eb11e73 // ORR V19, V19, V17 of 4-byte lanes
+	WORD $0x4face26b // SDOT V11, V19, V12[1]
+	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
+	WORD $0x4e3d1e73 // AND V19, V19, V29 of 4-byte lanes
+	WORD $0x6f3d06b1 // USHR V17, V21, $3 of 4-byte lanes
+	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
+	WORD $0x4faee28d // SDOT V13, V20, V14[1]
+	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x6f3c06b3 // USHR V19, V21, $4 of 4-byte lanes
+	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
+	WORD $0x4fb0e22f // SDOT V15, V17, V16[1]
+	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x6f3b06b5 // USHR V21, V21, $5 of 4-byte lanes
+	WORD $0x4e3c1eb1 // AND V17, V21, V28 of 4-byte lanes
+	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
+	WORD $0x4fa8e22a // SDOT V10, V17, V8[1]
+	FMOVQ 608(R9), F17
+	FMOVQ 672(R9), F18
+	WORD $0x4e3d1e55 // AND V21, V18, V29 of 4-byte lanes
+	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1e93 // AND V19, V20, V28 of 4-byte lanes
+	WORD $0x4eb51e73 // ORR V19, V19, V21 of 4-byte lanes
+	WORD $0x4f84ea63 // SDOT V3, V19, V4[2]
+	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
+	WORD $0x4e3d1e73 // AND V19, V19, V29 of 4-byte lanes
+	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
+	WORD $0x4f86ea85 // SDOT V5, V20, V6[2]
+	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4eb41e73 // ORR V19, V19, V20 of 4-byte lanes
+	WORD $0x4f89ea67 // SDOT V7, V19, V9[2]
+	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
+	WORD $0x4f81ea62 // SDOT V2, V19, V1[2]
+	FMOVQ 608(R9), F19
+	FMOVQ 736(R9), F18
+	WORD $0x4e3d1e51 // AND V17, V18, V29 of 4-byte lanes
+	WORD $0x6f3e0674 // USHR V20, V19, $2 of 4-byte lanes
+	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4eb11eb5 // ORR V21, V21, V17 of 4-byte lanes
+	WORD $0x4f8ceaab // SDOT V11, V21, V12[2]
+	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x6f3d0671 // USHR V17, V19, $3 of 4-byte lanes
+	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
+	WORD $0x4f8eea8d // SDOT V13, V20, V14[2]
+	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x6f3c0675 // USHR V21, V19, $4 of 4-byte lanes
+	WORD $0x4e3c1eb1 // AND V17, V21, V28 of 4-byte lanes
+	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
+	WORD $0x4f90ea2f // SDOT V15, V17, V16[2]
+	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
+	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
+	WORD $0x4f88ea2a // SDOT V10, V17, V8[2]
+	FMOVQ 800(R9), F17
+	FMOVQ 864(R9), F18
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3d1e53 // AND V19, V18, V29 of 4-byte lanes
+	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
+	WORD $0x4fa4eaa3 // SDOT V3, V21, V4[3]
+	WORD $0x6f3e0644 // USHR V4, V18, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1eb3 // AND V19, V21, V28 of 4-byte lanes
+	WORD $0x4ea41e73 // ORR V19, V19, V4 of 4-byte lanes
+	WORD $0x4fa6ea65 // SDOT V5, V19, V6[3]
+	WORD $0x6f3c0646 // USHR V6, V18, $4 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4ea61e73 // ORR V19, V19, V6 of 4-byte lanes
+	WORD $0x4fa9ea67 // SDOT V7, V19, V9[3]
+	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e29 // AND V9, V17, V28 of 4-byte lanes
+	WORD $0x4eb21d29 // ORR V9, V9, V18 of 4-byte lanes
+	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
+	FMOVQ 800(R9), F1
+	FMOVQ 928(R9), F9
+	WORD $0x4e3d1d32 // AND V18, V9, V29 of 4-byte lanes
+	WORD $0x6f3e0431 // USHR V17, V1, $2 of 4-byte lanes
+	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
+	WORD $0x4facea6b // SDOT V11, V19, V12[3]
+	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
+	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x6f3d0433 // USHR V19, V1, $3 of 4-byte lanes
+	WORD $0x4e3c1e72 // AND V18, V19, V28 of 4-byte lanes
+	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
+	WORD $0x4faeea4d // SDOT V13, V18, V14[3]
+	WORD $0x6f3c052e // USHR V14, V9, $4 of 4-byte lanes
+	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
+	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1e4c // AND V12, V18, V28 of 4-byte lanes
+	WORD $0x4eae1d8c // ORR V12, V12, V14 of 4-byte lanes
+	WORD $0x4fb0e98f // SDOT V15, V12, V16[3]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
+	WORD $0x4e3c1c30 // AND V16, V1, V28 of 4-byte lanes
+	WORD $0x4ea91e10 // ORR V16, V16, V9 of 4-byte lanes
+	WORD $0x4fa8ea0a // SDOT V10, V16, V8[3]
+	FMOVQ 32(R9), F8
+	FMOVQ 160(R9), F16
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4f245610 // SHL V16, V16, $4 of 4-byte lanes
+	WORD $0x4e3a1e09 // AND V9, V16, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 32(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1568(R9), F9
-	FMOVQ 1696(R9), F3
-	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	FMOVQ 160(R9), F3
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3a1c6f // AND V15, V3, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 32(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 32(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1568(R9), F9
-	FMOVQ 1696(R9), F11
-	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6e28dd68 // FMUL V8, V11, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	FMOVQ 160(R9), F11
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d6f // AND V15, V11, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 92(R3), F9
-	VDUP V9.S[0], V9.S4
+	WORD $0x4e3a1d69 // AND V9, V11, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
 	PRFM 1216(R12), PLDL1KEEP
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	FMOVS 92(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1568(R9), F9
-	FMOVQ 1696(R9), F5
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	FMOVQ 160(R9), F5
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3a1caf // AND V15, V5, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 92(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1632(R9), F9
-	FMOVQ 1696(R9), F8
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3a1d0f // AND V15, V8, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 152(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
+	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 92(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e28dda8 // FMUL V8, V13, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	FMOVQ 160(R9), F13
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
+	WORD $0x4e3a1da9 // AND V9, V13, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 152(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1632(R9), F9
-	FMOVQ 1696(R9), F7
-	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	FMOVQ 160(R9), F7
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e3a1cef // AND V15, V7, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
+	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 152(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	FMOVS 152(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1632(R9), F9
-	FMOVQ 1696(R9), F4
-	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x6f320484 // USHR V4, V4, $14 of 4-byte lanes
-	WORD $0x4e3a1c8f // AND V15, V4, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	WORD $0x6e28dde8 // FMUL V8, V15, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	FMOVQ 160(R9), F15
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f3205ef // USHR V15, V15, $14 of 4-byte lanes
+	WORD $0x4e3a1de9 // AND V9, V15, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVS 212(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	FMOVQ 160(R9), F2
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
+	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd20 // FMUL V0, V9, V0 of 4-byte lanes
 	FMOVS 212(R3), F9
 	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dde9 // FMUL V9, V15, V9 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	WORD $0x6e29dc09 // FMUL V9, V0, V9 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e29dd49 // FMUL V9, V10, V9 of 4-byte lanes
 	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 1632(R9), F9
-	FMOVQ 1696(R9), F1
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
-	WORD $0x4e3a1c2f // AND V15, V1, V26 of 4-byte lanes
-	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
-	WORD $0x6eb985ef // SUB V15, V15, V25 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20dde0 // FMUL V0, V15, V0 of 4-byte lanes
-	FMOVS 212(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x6e2fdc0f // FMUL V15, V0, V15 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2fdc4f // FMUL V15, V2, V15 of 4-byte lanes
-	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -4927,369 +4877,365 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F15
-	WORD $0x0e2179ef // FCVTL V15, V15, V0 of 4-byte lanes
-	FMOVQ 1056(R9), F2
-	FMOVQ 32(R9), F0
-	WORD $0x4e3d1c49 // AND V9, V2, V29 of 4-byte lanes
-	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
-	WORD $0x4e3c1c24 // AND V4, V1, V28 of 4-byte lanes
-	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
-	FMOVS 284(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	FMOVQ 240(R3), F1
-	WORD $0x4f81e089 // SDOT V9, V4, V1[0]
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x6f3d0407 // USHR V7, V0, $3 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	FMOVS 344(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	FMOVQ 300(R3), F7
-	WORD $0x4f87e104 // SDOT V4, V8, V7[0]
-	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1cab // AND V11, V5, V28 of 4-byte lanes
-	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	FMOVS 404(R3), F8
+	FMOVD (R10), F9
+	WORD $0x0e217929 // FCVTL V9, V9, V0 of 4-byte lanes
+	FMOVQ 992(R9), F10
+	FMOVQ 1056(R9), F0
+	WORD $0x4e3d1c08 // AND V8, V0, V29 of 4-byte lanes
+	WORD $0x4f225542 // SHL V2, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1c4f // AND V15, V2, V28 of 4-byte lanes
+	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
+	FMOVS 284(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e168 // SDOT V8, V11, V5[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x6f3b0400 // USHR V0, V0, $5 of 4-byte lanes
-	WORD $0x4e3c1c0b // AND V11, V0, V28 of 4-byte lanes
-	WORD $0x4ea21d6b // ORR V11, V11, V2 of 4-byte lanes
-	FMOVS 464(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e162 // SDOT V2, V11, V0[0]
-	FMOVQ 1120(R9), F11
-	FMOVQ 96(R9), F3
-	WORD $0x4e3d1d6c // AND V12, V11, V29 of 4-byte lanes
-	WORD $0x6f3e0471 // USHR V17, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
-	WORD $0x4eac1d4a // ORR V10, V10, V12 of 4-byte lanes
-	WORD $0x4fa1e149 // SDOT V9, V10, V1[1]
-	WORD $0x6f3e056a // USHR V10, V11, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x6f3d046c // USHR V12, V3, $3 of 4-byte lanes
-	WORD $0x4e3c1d91 // AND V17, V12, V28 of 4-byte lanes
-	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
-	WORD $0x4fa7e224 // SDOT V4, V17, V7[1]
-	WORD $0x6f3c0571 // USHR V17, V11, $4 of 4-byte lanes
-	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
-	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
-	WORD $0x4eb11d8c // ORR V12, V12, V17 of 4-byte lanes
-	WORD $0x4fa5e188 // SDOT V8, V12, V5[1]
-	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x4fa0e182 // SDOT V2, V12, V0[1]
-	FMOVQ 1184(R9), F12
-	FMOVQ 160(R9), F11
-	WORD $0x4e3d1d83 // AND V3, V12, V29 of 4-byte lanes
-	WORD $0x6f3e0571 // USHR V17, V11, $2 of 4-byte lanes
-	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
-	WORD $0x4ea31d4a // ORR V10, V10, V3 of 4-byte lanes
-	WORD $0x4f81e949 // SDOT V9, V10, V1[2]
-	WORD $0x6f3e058a // USHR V10, V12, $2 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x6f3d0563 // USHR V3, V11, $3 of 4-byte lanes
-	WORD $0x4e3c1c71 // AND V17, V3, V28 of 4-byte lanes
-	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
-	WORD $0x4f87ea24 // SDOT V4, V17, V7[2]
-	WORD $0x6f3c0591 // USHR V17, V12, $4 of 4-byte lanes
-	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
-	WORD $0x6f3c056a // USHR V10, V11, $4 of 4-byte lanes
-	WORD $0x4e3c1d43 // AND V3, V10, V28 of 4-byte lanes
-	WORD $0x4eb11c63 // ORR V3, V3, V17 of 4-byte lanes
-	WORD $0x4f85e868 // SDOT V8, V3, V5[2]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
-	WORD $0x6f3b056b // USHR V11, V11, $5 of 4-byte lanes
-	WORD $0x4e3c1d63 // AND V3, V11, V28 of 4-byte lanes
-	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
-	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
-	FMOVQ 1248(R9), F3
-	FMOVQ 224(R9), F12
-	WORD $0x4e3d1c6b // AND V11, V3, V29 of 4-byte lanes
-	WORD $0x6f3e0591 // USHR V17, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1e2a // AND V10, V17, V28 of 4-byte lanes
-	WORD $0x4eab1d4a // ORR V10, V10, V11 of 4-byte lanes
-	WORD $0x4fa1e949 // SDOT V9, V10, V1[3]
-	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f3d058a // USHR V10, V12, $3 of 4-byte lanes
-	WORD $0x4e3c1d4b // AND V11, V10, V28 of 4-byte lanes
-	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
-	WORD $0x4fa7e964 // SDOT V4, V11, V7[3]
-	WORD $0x6f3c0467 // USHR V7, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x6f3c058b // USHR V11, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d61 // AND V1, V11, V28 of 4-byte lanes
-	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
-	WORD $0x4fa5e828 // SDOT V8, V1, V5[3]
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f3b058c // USHR V12, V12, $5 of 4-byte lanes
-	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4fa0e8a2 // SDOT V2, V5, V0[3]
-	FMOVQ 1312(R9), F0
-	FMOVQ 288(R9), F5
-	WORD $0x4e3d1c03 // AND V3, V0, V29 of 4-byte lanes
-	WORD $0x6f3e04ac // USHR V12, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d81 // AND V1, V12, V28 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	FMOVS 288(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	FMOVQ 256(R3), F12
-	WORD $0x4f8ce023 // SDOT V3, V1, V12[0]
-	WORD $0x6f3e0401 // USHR V1, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f3d04a7 // USHR V7, V5, $3 of 4-byte lanes
-	WORD $0x4e3c1ceb // AND V11, V7, V28 of 4-byte lanes
-	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
-	FMOVS 348(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	FMOVQ 316(R3), F7
-	WORD $0x4f87e161 // SDOT V1, V11, V7[0]
-	WORD $0x6f3c040b // USHR V11, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
-	WORD $0x6f3c04aa // USHR V10, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1d51 // AND V17, V10, V28 of 4-byte lanes
-	WORD $0x4eab1e31 // ORR V17, V17, V11 of 4-byte lanes
-	FMOVS 408(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	FMOVQ 376(R3), F10
-	WORD $0x4f8ae22b // SDOT V11, V17, V10[0]
+	FMOVQ 240(R3), F2
+	WORD $0x4f82e1e8 // SDOT V8, V15, V2[0]
+	WORD $0x6f3e040f // USHR V15, V0, $2 of 4-byte lanes
+	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	WORD $0x4f215547 // SHL V7, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1ced // AND V13, V7, V28 of 4-byte lanes
+	WORD $0x4eaf1dad // ORR V13, V13, V15 of 4-byte lanes
+	FMOVS 344(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x4f2255ef // SHL V15, V15, $2 of 4-byte lanes
+	FMOVQ 300(R3), F7
+	WORD $0x4f87e1af // SDOT V15, V13, V7[0]
+	WORD $0x6f3c040d // USHR V13, V0, $4 of 4-byte lanes
+	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
+	WORD $0x4ead1ca5 // ORR V5, V5, V13 of 4-byte lanes
+	FMOVS 404(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
+	FMOVQ 360(R3), F11
+	WORD $0x4f8be0ad // SDOT V13, V5, V11[0]
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
 	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3c1cb1 // AND V17, V5, V28 of 4-byte lanes
-	WORD $0x4ea01e31 // ORR V17, V17, V0 of 4-byte lanes
-	FMOVS 468(R3), F0
+	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
+	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
+	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
+	FMOVS 464(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	FMOVQ 436(R3), F5
-	WORD $0x4f85e220 // SDOT V0, V17, V5[0]
-	FMOVQ 1376(R9), F17
-	FMOVQ 352(R9), F6
-	WORD $0x4e3d1e2d // AND V13, V17, V29 of 4-byte lanes
-	WORD $0x6f3e04ce // USHR V14, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
-	WORD $0x4ead1e10 // ORR V16, V16, V13 of 4-byte lanes
-	WORD $0x4face203 // SDOT V3, V16, V12[1]
-	WORD $0x6f3e0630 // USHR V16, V17, $2 of 4-byte lanes
-	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
-	WORD $0x6f3d04cd // USHR V13, V6, $3 of 4-byte lanes
-	WORD $0x4e3c1dae // AND V14, V13, V28 of 4-byte lanes
-	WORD $0x4eb01dce // ORR V14, V14, V16 of 4-byte lanes
-	WORD $0x4fa7e1c1 // SDOT V1, V14, V7[1]
-	WORD $0x6f3c062e // USHR V14, V17, $4 of 4-byte lanes
-	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
-	WORD $0x6f3c04d0 // USHR V16, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1e0d // AND V13, V16, V28 of 4-byte lanes
-	WORD $0x4eae1dad // ORR V13, V13, V14 of 4-byte lanes
-	WORD $0x4faae1ab // SDOT V11, V13, V10[1]
-	WORD $0x6f3a0631 // USHR V17, V17, $6 of 4-byte lanes
-	WORD $0x4e3d1e31 // AND V17, V17, V29 of 4-byte lanes
-	WORD $0x6f3b04c6 // USHR V6, V6, $5 of 4-byte lanes
-	WORD $0x4e3c1ccd // AND V13, V6, V28 of 4-byte lanes
-	WORD $0x4eb11dad // ORR V13, V13, V17 of 4-byte lanes
-	WORD $0x4fa5e1a0 // SDOT V0, V13, V5[1]
-	FMOVQ 1440(R9), F13
-	FMOVQ 416(R9), F17
-	WORD $0x4e3d1da6 // AND V6, V13, V29 of 4-byte lanes
-	WORD $0x6f3e062e // USHR V14, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
-	WORD $0x4ea61e10 // ORR V16, V16, V6 of 4-byte lanes
-	WORD $0x4f8cea03 // SDOT V3, V16, V12[2]
-	WORD $0x6f3e05b0 // USHR V16, V13, $2 of 4-byte lanes
-	WORD $0x4e3d1e10 // AND V16, V16, V29 of 4-byte lanes
-	WORD $0x6f3d0626 // USHR V6, V17, $3 of 4-byte lanes
-	WORD $0x4e3c1cce // AND V14, V6, V28 of 4-byte lanes
-	WORD $0x4eb01dce // ORR V14, V14, V16 of 4-byte lanes
-	WORD $0x4f87e9c1 // SDOT V1, V14, V7[2]
-	WORD $0x6f3c05ae // USHR V14, V13, $4 of 4-byte lanes
-	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
-	WORD $0x6f3c0630 // USHR V16, V17, $4 of 4-byte lanes
-	WORD $0x4e3c1e06 // AND V6, V16, V28 of 4-byte lanes
-	WORD $0x4eae1cc6 // ORR V6, V6, V14 of 4-byte lanes
-	WORD $0x4f8ae8cb // SDOT V11, V6, V10[2]
-	WORD $0x6f3a05ad // USHR V13, V13, $6 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
-	WORD $0x6f3b0631 // USHR V17, V17, $5 of 4-byte lanes
-	WORD $0x4e3c1e26 // AND V6, V17, V28 of 4-byte lanes
-	WORD $0x4ead1cc6 // ORR V6, V6, V13 of 4-byte lanes
-	WORD $0x4f85e8c0 // SDOT V0, V6, V5[2]
-	FMOVQ 1504(R9), F6
-	FMOVQ 480(R9), F13
-	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
-	WORD $0x6f3e05ae // USHR V14, V13, $2 of 4-byte lanes
-	WORD $0x4e3c1dd0 // AND V16, V14, V28 of 4-byte lanes
-	WORD $0x4eb11e10 // ORR V16, V16, V17 of 4-byte lanes
-	WORD $0x4facea03 // SDOT V3, V16, V12[3]
-	WORD $0x6f3e04cc // USHR V12, V6, $2 of 4-byte lanes
+	FMOVQ 420(R3), F10
+	WORD $0x4f8ae0a0 // SDOT V0, V5, V10[0]
+	FMOVQ 992(R9), F5
+	FMOVQ 1120(R9), F3
+	WORD $0x4e3d1c70 // AND V16, V3, V29 of 4-byte lanes
+	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c2c // AND V12, V1, V28 of 4-byte lanes
+	WORD $0x4eb01d8c // ORR V12, V12, V16 of 4-byte lanes
+	FMOVS 288(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x4f225610 // SHL V16, V16, $2 of 4-byte lanes
+	FMOVQ 256(R3), F1
+	WORD $0x4f81e190 // SDOT V16, V12, V1[0]
+	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
-	WORD $0x6f3d05b0 // USHR V16, V13, $3 of 4-byte lanes
-	WORD $0x4e3c1e11 // AND V17, V16, V28 of 4-byte lanes
-	WORD $0x4eac1e31 // ORR V17, V17, V12 of 4-byte lanes
-	WORD $0x4fa7ea21 // SDOT V1, V17, V7[3]
-	WORD $0x6f3c04c7 // USHR V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x6f3c05b1 // USHR V17, V13, $4 of 4-byte lanes
-	WORD $0x4e3c1e2c // AND V12, V17, V28 of 4-byte lanes
-	WORD $0x4ea71d8c // ORR V12, V12, V7 of 4-byte lanes
-	WORD $0x4faae98b // SDOT V11, V12, V10[3]
+	WORD $0x6f3d04ae // USHR V14, V5, $3 of 4-byte lanes
+	WORD $0x4e3c1dd2 // AND V18, V14, V28 of 4-byte lanes
+	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
+	FMOVS 348(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x4f22558c // SHL V12, V12, $2 of 4-byte lanes
+	FMOVQ 316(R3), F14
+	WORD $0x4f8ee24c // SDOT V12, V18, V14[0]
+	WORD $0x6f3c0472 // USHR V18, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x6f3c04b3 // USHR V19, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
+	FMOVS 408(R3), F18
+	VDUP V18.S[0], V18.S4
+	WORD $0x4f225652 // SHL V18, V18, $2 of 4-byte lanes
+	FMOVQ 376(R3), F19
+	WORD $0x4f93e232 // SDOT V18, V17, V19[0]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3c1cb1 // AND V17, V5, V28 of 4-byte lanes
+	WORD $0x4ea31e31 // ORR V17, V17, V3 of 4-byte lanes
+	FMOVS 468(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	FMOVQ 436(R3), F5
+	WORD $0x4f85e223 // SDOT V3, V17, V5[0]
+	FMOVQ 1184(R9), F17
+	FMOVQ 1248(R9), F6
+	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
+	WORD $0x4fa2e288 // SDOT V8, V20, V2[1]
+	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4f215624 // SHL V4, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1c95 // AND V21, V4, V28 of 4-byte lanes
+	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
+	WORD $0x4fa7e2af // SDOT V15, V21, V7[1]
+	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
+	WORD $0x4fabe28d // SDOT V13, V20, V11[1]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x6f3b05ad // USHR V13, V13, $5 of 4-byte lanes
-	WORD $0x4e3c1daa // AND V10, V13, V28 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa5e940 // SDOT V0, V10, V5[3]
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F10
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4ea61e94 // ORR V20, V20, V6 of 4-byte lanes
+	WORD $0x4faae280 // SDOT V0, V20, V10[1]
+	FMOVQ 1184(R9), F20
+	FMOVQ 1312(R9), F6
+	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
+	WORD $0x6f3e0695 // USHR V21, V20, $2 of 4-byte lanes
+	WORD $0x4e3c1ea4 // AND V4, V21, V28 of 4-byte lanes
+	WORD $0x4eb11c84 // ORR V4, V4, V17 of 4-byte lanes
+	WORD $0x4fa1e090 // SDOT V16, V4, V1[1]
+	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x6f3d0691 // USHR V17, V20, $3 of 4-byte lanes
+	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
+	WORD $0x4faee2ac // SDOT V12, V21, V14[1]
+	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x6f3c0684 // USHR V4, V20, $4 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1c91 // AND V17, V4, V28 of 4-byte lanes
+	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
+	WORD $0x4fb3e232 // SDOT V18, V17, V19[1]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x6f3b0694 // USHR V20, V20, $5 of 4-byte lanes
+	WORD $0x4e3c1e91 // AND V17, V20, V28 of 4-byte lanes
+	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
+	WORD $0x4fa5e223 // SDOT V3, V17, V5[1]
+	FMOVQ 1376(R9), F17
+	FMOVQ 1440(R9), F6
+	WORD $0x4e3d1cd4 // AND V20, V6, V29 of 4-byte lanes
+	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1ea4 // AND V4, V21, V28 of 4-byte lanes
+	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
+	WORD $0x4f82e888 // SDOT V8, V4, V2[2]
+	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
+	WORD $0x4f87eaaf // SDOT V15, V21, V7[2]
+	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4eb51c84 // ORR V4, V4, V21 of 4-byte lanes
+	WORD $0x4f8be88d // SDOT V13, V4, V11[2]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4f8ae880 // SDOT V0, V4, V10[2]
+	FMOVQ 1376(R9), F4
+	FMOVQ 1504(R9), F6
+	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
+	WORD $0x6f3e0495 // USHR V21, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4eb11e94 // ORR V20, V20, V17 of 4-byte lanes
+	WORD $0x4f81ea90 // SDOT V16, V20, V1[2]
+	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x6f3d0491 // USHR V17, V4, $3 of 4-byte lanes
+	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
+	WORD $0x4f8eeaac // SDOT V12, V21, V14[2]
+	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x6f3c0494 // USHR V20, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1e91 // AND V17, V20, V28 of 4-byte lanes
+	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
+	WORD $0x4f93ea32 // SDOT V18, V17, V19[2]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x6f3b0484 // USHR V4, V4, $5 of 4-byte lanes
+	WORD $0x4e3c1c91 // AND V17, V4, V28 of 4-byte lanes
+	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
+	WORD $0x4f85ea23 // SDOT V3, V17, V5[2]
+	FMOVQ 1568(R9), F17
+	FMOVQ 1632(R9), F6
+	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
+	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
+	WORD $0x4fa2ea88 // SDOT V8, V20, V2[3]
+	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e84 // AND V4, V20, V28 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4fa7e88f // SDOT V15, V4, V7[3]
+	WORD $0x6f3c04c7 // USHR V7, V6, $4 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4fabe88d // SDOT V13, V4, V11[3]
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
+	WORD $0x4e3c1e2b // AND V11, V17, V28 of 4-byte lanes
+	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
+	WORD $0x4faae960 // SDOT V0, V11, V10[3]
+	FMOVQ 1568(R9), F10
+	FMOVQ 1696(R9), F11
+	WORD $0x4e3d1d66 // AND V6, V11, V29 of 4-byte lanes
+	WORD $0x6f3e0551 // USHR V17, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4fa1e890 // SDOT V16, V4, V1[3]
+	WORD $0x6f3e0561 // USHR V1, V11, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	WORD $0x6f3d0544 // USHR V4, V10, $3 of 4-byte lanes
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
+	WORD $0x4faee8cc // SDOT V12, V6, V14[3]
+	WORD $0x6f3c056e // USHR V14, V11, $4 of 4-byte lanes
+	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
+	WORD $0x6f3c0546 // USHR V6, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
+	WORD $0x4eae1c21 // ORR V1, V1, V14 of 4-byte lanes
+	WORD $0x4fb3e832 // SDOT V18, V1, V19[3]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
+	WORD $0x6f3b054a // USHR V10, V10, $5 of 4-byte lanes
+	WORD $0x4e3c1d53 // AND V19, V10, V28 of 4-byte lanes
+	WORD $0x4eab1e73 // ORR V19, V19, V11 of 4-byte lanes
+	WORD $0x4fa5ea63 // SDOT V3, V19, V5[3]
+	FMOVQ 32(R9), F5
+	FMOVQ 160(R9), F19
 	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3a1d46 // AND V6, V10, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
+	WORD $0x4e3a1e6b // AND V11, V19, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
 	FMOVS 272(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F9
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
-	WORD $0x4e3a1d26 // AND V6, V9, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 272(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F3
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F4
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3a1c86 // AND V6, V4, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1632(R9), F5
-	FMOVQ 1696(R9), F1
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1632(R9), F5
-	FMOVQ 1696(R9), F8
+	FMOVQ 32(R9), F5
+	FMOVQ 160(R9), F8
 	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f360508 // USHR V8, V8, $10 of 4-byte lanes
-	WORD $0x4e3a1d06 // AND V6, V8, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e3a1d0b // AND V11, V8, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 272(R3), F5
+	VDUP V5.S[0], V5.S4
 	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e25de05 // FMUL V5, V16, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1632(R9), F5
-	FMOVQ 1696(R9), F11
+	FMOVQ 32(R9), F5
+	FMOVQ 160(R9), F16
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f2e056b // USHR V11, V11, $18 of 4-byte lanes
-	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdcc6 // FMUL V6, V6, V15 of 4-byte lanes
-	FMOVS 452(R3), F5
+	WORD $0x6f300610 // USHR V16, V16, $16 of 4-byte lanes
+	WORD $0x4e3a1e0b // AND V11, V16, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 332(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e25dc45 // FMUL V5, V2, V5 of 4-byte lanes
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 1632(R9), F5
-	FMOVQ 1696(R9), F2
+	FMOVQ 32(R9), F5
+	FMOVQ 160(R9), F15
 	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x6eb984c6 // SUB V6, V6, V25 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e2fdccf // FMUL V15, V6, V15 of 4-byte lanes
-	FMOVS 452(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dde6 // FMUL V6, V15, V6 of 4-byte lanes
+	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
+	WORD $0x4e3a1deb // AND V11, V15, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 332(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e25dd85 // FMUL V5, V12, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	FMOVQ 160(R9), F12
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x6f3e058c // USHR V12, V12, $2 of 4-byte lanes
+	WORD $0x4e3a1d8b // AND V11, V12, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e25dda5 // FMUL V5, V13, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	FMOVQ 160(R9), F13
+	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x6f3605ad // USHR V13, V13, $10 of 4-byte lanes
+	WORD $0x4e3a1dab // AND V11, V13, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e25de45 // FMUL V5, V18, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	FMOVQ 160(R9), F18
+	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x6f2e0652 // USHR V18, V18, $18 of 4-byte lanes
+	WORD $0x4e3a1e4b // AND V11, V18, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
+	FMOVS 452(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	FMOVQ 160(R9), F0
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
+	WORD $0x4e3a1c0b // AND V11, V0, V26 of 4-byte lanes
+	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
+	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e2bdc6b // FMUL V11, V3, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -18818,248 +18764,197 @@ loop:
 	MOVD R0, R12
 	MOVD $4, R13
 part:
-	PRFM 4096(R12), PLDL1KEEP
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 2080(R9), F1
-	FMOVQ 32(R9), F2
+	FMOVQ 32(R9), F1
+	FMOVQ 96(R9), F2
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 0(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
+	WORD $0x4e3e1ca4 // AND V4, V5, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 0(R3)
-	FMOVQ 544(R9), F4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ F4, 512(R3)
+	FMOVQ 160(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 256(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 512(R3)
-	FMOVQ 2144(R9), F2
-	FMOVQ 96(R9), F4
-	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 768(R3)
+	FMOVQ 224(R9), F5
+	FMOVQ 288(R9), F4
+	WORD $0x4f2454a1 // SHL V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 64(R3)
-	FMOVQ 608(R9), F3
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 576(R3)
-	FMOVQ 2208(R9), F4
-	FMOVQ 160(R9), F3
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	PRFM 4160(R12), PLDL1KEEP
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 128(R3)
-	FMOVQ 672(R9), F1
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 640(R3)
-	FMOVQ 2272(R9), F3
-	FMOVQ 224(R9), F1
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 192(R3)
-	FMOVQ 736(R9), F2
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 704(R3)
-	FMOVQ 2336(R9), F1
-	FMOVQ 288(R9), F2
-	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 256(R3)
-	FMOVQ 800(R9), F4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	PRFM 4224(R12), PLDL1KEEP
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 768(R3)
-	FMOVQ 2400(R9), F2
-	FMOVQ 352(R9), F4
-	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	FMOVQ F2, 576(R3)
+	FMOVQ 352(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 320(R3)
-	FMOVQ 864(R9), F3
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 832(R3)
-	FMOVQ 2464(R9), F4
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 832(R3)
 	FMOVQ 416(R9), F3
-	WORD $0x4f245482 // SHL V2, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	FMOVQ 480(R9), F2
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca1 // AND V1, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 128(R3)
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 640(R3)
+	FMOVQ 544(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 384(R3)
-	FMOVQ 928(R9), F1
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c83 // AND V3, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 896(R3)
-	FMOVQ 2528(R9), F3
-	FMOVQ 480(R9), F1
-	WORD $0x4f245464 // SHL V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	PRFM 4288(R12), PLDL1KEEP
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 448(R3)
-	FMOVQ 992(R9), F2
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 960(R3)
-	FMOVQ 3104(R9), F1
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 0(R4)
-	FMOVQ 3104(R9), F1
-	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 64(R4)
-	FMOVQ 3104(R9), F1
-	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 128(R4)
-	FMOVQ 3104(R9), F1
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVQ F1, 896(R3)
+	FMOVQ 608(R9), F1
+	FMOVQ 672(R9), F4
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 192(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 704(R3)
+	FMOVQ 736(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	PRFM 2240(R12), PLDL1KEEP
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 448(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 960(R3)
+	FMOVQ 800(R9), F5
+	WORD $0x4f3854a2 // SHL V2, V5, $24 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 0(R4)
+	WORD $0x4f3054a2 // SHL V2, V5, $16 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 64(R4)
+	WORD $0x4f2854a2 // SHL V2, V5, $8 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 128(R4)
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
 	FMOVQ F0, 192(R4)
-	PRFM 4352(R12), PLDL1KEEP
+	PRFM 2304(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 2080(R9), F1
-	FMOVQ 32(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ 864(R9), F5
+	FMOVQ 928(R9), F2
+	WORD $0x4f2454a1 // SHL V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1024(R3)
-	FMOVQ 544(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1536(R3)
-	FMOVQ 2144(R9), F2
-	FMOVQ 96(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1088(R3)
-	FMOVQ 608(R9), F1
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1600(R3)
-	FMOVQ 2208(R9), F3
-	FMOVQ 160(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1152(R3)
-	FMOVQ 672(R9), F2
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1664(R3)
-	FMOVQ 2272(R9), F1
-	FMOVQ 224(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	PRFM 4416(R12), PLDL1KEEP
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1536(R3)
+	FMOVQ 992(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1216(R3)
-	FMOVQ 736(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1728(R3)
-	FMOVQ 2336(R9), F2
-	FMOVQ 288(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1280(R3)
-	FMOVQ 800(R9), F1
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	FMOVQ F3, 1280(R3)
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1792(R3)
-	FMOVQ 2400(R9), F3
-	FMOVQ 352(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	FMOVQ 1056(R9), F3
+	FMOVQ 1120(R9), F4
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca1 // AND V1, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1088(R3)
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1344(R3)
-	FMOVQ 864(R9), F2
+	FMOVQ F2, 1600(R3)
+	FMOVQ 1184(R9), F2
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1344(R3)
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
@@ -19067,366 +18962,357 @@ part:
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1856(R3)
-	FMOVQ 2464(R9), F1
-	FMOVQ 416(R9), F2
+	FMOVQ 1248(R9), F1
+	FMOVQ 1312(R9), F2
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1152(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca4 // AND V4, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1664(R3)
+	FMOVQ 1376(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1408(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1920(R3)
+	FMOVQ 1440(R9), F5
+	FMOVQ 1504(R9), F4
+	WORD $0x4f2454a1 // SHL V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	PRFM 2432(R12), PLDL1KEEP
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	PRFM 4480(R12), PLDL1KEEP
-	FMOVQ F3, 1408(R3)
-	FMOVQ 928(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1920(R3)
-	FMOVQ 2528(R9), F2
-	FMOVQ 480(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1472(R3)
-	FMOVQ 992(R9), F1
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1984(R3)
-	FMOVQ 3168(R9), F3
-	WORD $0x4f385463 // SHL V3, V3, $24 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 256(R4)
-	FMOVQ 3168(R9), F3
-	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 320(R4)
-	FMOVQ 3168(R9), F3
-	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 384(R4)
-	FMOVQ 3168(R9), F3
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	FMOVQ F0, 448(R4)
-	PRFM 4544(R12), PLDL1KEEP
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F3
-	FMOVQ 1056(R9), F1
-	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2048(R3)
-	FMOVQ 1568(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2560(R3)
-	FMOVQ 2656(R9), F1
-	FMOVQ 1120(R9), F4
-	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	FMOVQ F3, 1216(R3)
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2112(R3)
-	FMOVQ 1632(R9), F2
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ F2, 1728(R3)
+	FMOVQ 1568(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 1632(R9), F3
+	WORD $0x4f385462 // SHL V2, V3, $24 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 256(R4)
+	WORD $0x4f305462 // SHL V2, V3, $16 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 320(R4)
+	WORD $0x4f285462 // SHL V2, V3, $8 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 384(R4)
+	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 448(R4)
+	PRFM 2496(R12), PLDL1KEEP
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 1696(R9), F3
+	FMOVQ 1760(R9), F2
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca1 // AND V1, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2048(R3)
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	FMOVQ 2720(R9), F4
-	FMOVQ 1184(R9), F2
-	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2176(R3)
-	FMOVQ 1696(R9), F3
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2688(R3)
-	FMOVQ 2784(R9), F2
-	FMOVQ 1248(R9), F3
-	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
-	PRFM 4608(R12), PLDL1KEEP
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2240(R3)
-	FMOVQ 1760(R9), F1
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2752(R3)
-	FMOVQ 2848(R9), F3
-	FMOVQ 1312(R9), F1
-	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c44 // AND V4, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2304(R3)
+	FMOVQ F4, 2560(R3)
 	FMOVQ 1824(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2304(R3)
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 2816(R3)
-	FMOVQ 2912(R9), F1
-	FMOVQ 1376(R9), F4
+	FMOVQ 1888(R9), F1
+	FMOVQ 1952(R9), F4
 	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2112(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2624(R3)
+	FMOVQ 2016(R9), F2
+	PRFM 2560(R12), PLDL1KEEP
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2368(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2880(R3)
+	FMOVQ 2080(R9), F5
+	FMOVQ 2144(R9), F2
+	WORD $0x4f2454a1 // SHL V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c64 // AND V4, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2688(R3)
+	FMOVQ 2208(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2432(R3)
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2944(R3)
+	FMOVQ 2272(R9), F3
+	FMOVQ 2336(R9), F4
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca1 // AND V1, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	PRFM 2624(R12), PLDL1KEEP
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2240(R3)
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	FMOVQ 2400(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2496(R3)
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3008(R3)
+	FMOVQ 2464(R9), F1
+	WORD $0x4f385422 // SHL V2, V1, $24 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 512(R4)
+	WORD $0x4f305422 // SHL V2, V1, $16 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 576(R4)
+	WORD $0x4f285422 // SHL V2, V1, $8 of 4-byte lanes
+	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 640(R4)
+	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	FMOVQ F0, 704(R4)
+	PRFM 2688(R12), PLDL1KEEP
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 2528(R9), F1
+	FMOVQ 2592(R9), F2
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca4 // AND V4, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3584(R3)
+	FMOVQ 2656(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3328(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3840(R3)
+	FMOVQ 2720(R9), F5
+	FMOVQ 2784(R9), F4
+	WORD $0x4f2454a1 // SHL V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	PRFM 2752(R12), PLDL1KEEP
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3136(R3)
+	WORD $0x4f2254a3 // SHL V3, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2368(R3)
-	FMOVQ 1888(R9), F2
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ F2, 3648(R3)
+	FMOVQ 2848(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3392(R3)
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca3 // AND V3, V5, V30 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3904(R3)
+	FMOVQ 2912(R9), F3
+	FMOVQ 2976(R9), F2
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1ca1 // AND V1, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3200(R3)
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	PRFM 2816(R12), PLDL1KEEP
 	WORD $0x4e3e1c24 // AND V4, V1, V30 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2880(R3)
-	FMOVQ 2976(R9), F4
-	FMOVQ 1440(R9), F2
-	WORD $0x4f245481 // SHL V1, V4, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2432(R3)
-	PRFM 4672(R12), PLDL1KEEP
-	FMOVQ 1952(R9), F3
-	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c82 // AND V2, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 2944(R3)
-	FMOVQ 3040(R9), F2
-	FMOVQ 1504(R9), F3
-	WORD $0x4f245444 // SHL V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c81 // AND V1, V4, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2496(R3)
-	FMOVQ 2016(R9), F1
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3008(R3)
-	FMOVQ 3232(R9), F3
-	WORD $0x4f385463 // SHL V3, V3, $24 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 512(R4)
-	FMOVQ 3232(R9), F3
-	WORD $0x4f305463 // SHL V3, V3, $16 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 576(R4)
-	FMOVQ 3232(R9), F3
-	WORD $0x4f285463 // SHL V3, V3, $8 of 4-byte lanes
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 640(R4)
-	FMOVQ 3232(R9), F3
-	WORD $0x4f280463 // SSHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	FMOVQ F0, 704(R4)
-	PRFM 4736(R12), PLDL1KEEP
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 2592(R9), F3
-	FMOVQ 1056(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3072(R3)
-	FMOVQ 1568(R9), F2
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	FMOVQ F4, 3712(R3)
+	FMOVQ 3040(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3584(R3)
-	FMOVQ 2656(R9), F1
-	FMOVQ 1120(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3136(R3)
-	FMOVQ 1632(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3648(R3)
-	FMOVQ 2720(R9), F2
-	FMOVQ 1184(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	PRFM 4800(R12), PLDL1KEEP
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3200(R3)
-	FMOVQ 1696(R9), F1
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3712(R3)
-	FMOVQ 2784(R9), F3
-	FMOVQ 1248(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3264(R3)
-	FMOVQ 1760(R9), F2
+	FMOVQ F1, 3456(R3)
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
 	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3776(R3)
-	FMOVQ 2848(R9), F1
-	FMOVQ 1312(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3328(R3)
-	FMOVQ 1824(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	PRFM 4864(R12), PLDL1KEEP
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3840(R3)
-	FMOVQ 2912(R9), F2
-	FMOVQ 1376(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3392(R3)
-	FMOVQ 1888(R9), F1
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3904(R3)
-	FMOVQ 2976(R9), F3
-	FMOVQ 1440(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3456(R3)
-	FMOVQ 1952(R9), F2
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 3968(R3)
-	FMOVQ 3040(R9), F1
-	FMOVQ 1504(R9), F2
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	PRFM 4928(R12), PLDL1KEEP
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3520(R3)
-	FMOVQ 2016(R9), F3
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	FMOVQ 3104(R9), F1
+	FMOVQ 3168(R9), F4
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x4f225425 // SHL V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 4032(R3)
-	FMOVQ 3296(R9), F2
-	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
+	FMOVQ F2, 3776(R3)
+	FMOVQ 3232(R9), F2
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	PRFM 2880(R12), PLDL1KEEP
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3520(R3)
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3e1c25 // AND V5, V1, V30 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 4032(R3)
+	FMOVQ 3296(R9), F5
+	WORD $0x4f3854a2 // SHL V2, V5, $24 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 768(R4)
-	FMOVQ 3296(R9), F2
-	WORD $0x4f305442 // SHL V2, V2, $16 of 4-byte lanes
+	WORD $0x4f3054a2 // SHL V2, V5, $16 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 832(R4)
-	FMOVQ 3296(R9), F2
-	WORD $0x4f285442 // SHL V2, V2, $8 of 4-byte lanes
+	WORD $0x4f2854a2 // SHL V2, V5, $8 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 896(R4)
-	FMOVQ 3296(R9), F2
-	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
 	FMOVQ F0, 960(R4)
 	ADD $16, R9
 	ADD $16, R3
@@ -19789,7 +19675,7 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 256(R9), F2
-	FMOVQ 768(R9), F3
+	FMOVQ 320(R9), F3
 	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
@@ -19803,55 +19689,8 @@ part:
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 512(R3)
-	FMOVQ 320(R9), F5
-	FMOVQ 832(R9), F3
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 64(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 576(R3)
-	FMOVQ 384(R9), F4
-	FMOVQ 896(R9), F3
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 128(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ F2, 640(R3)
-	FMOVQ 448(R9), F2
-	FMOVQ 960(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 192(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 704(R3)
-	FMOVQ 512(R9), F5
-	FMOVQ 1024(R9), F3
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	FMOVQ 256(R9), F5
+	FMOVQ 384(R9), F3
 	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
@@ -19864,40 +19703,83 @@ part:
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
 	FMOVQ F4, 768(R3)
-	FMOVQ 576(R9), F4
-	FMOVQ 1088(R9), F3
+	FMOVQ 448(R9), F4
+	FMOVQ 512(R9), F3
 	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 320(R3)
+	FMOVQ F2, 64(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 832(R3)
-	FMOVQ 640(R9), F2
-	FMOVQ 1152(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ F2, 576(R3)
+	FMOVQ 448(R9), F2
+	FMOVQ 576(R9), F3
 	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 384(R3)
+	FMOVQ F5, 320(R3)
 	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 896(R3)
-	FMOVQ 704(R9), F5
-	FMOVQ 1216(R9), F3
+	FMOVQ F5, 832(R3)
+	FMOVQ 640(R9), F5
+	FMOVQ 704(R9), F3
 	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 128(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 640(R3)
+	FMOVQ 640(R9), F4
+	FMOVQ 768(R9), F3
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 384(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
+	FMOVQ F2, 896(R3)
+	FMOVQ 832(R9), F2
+	FMOVQ 896(R9), F3
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 192(R3)
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 704(R3)
+	FMOVQ 832(R9), F5
+	FMOVQ 960(R9), F3
 	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
@@ -19939,7 +19821,7 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 256(R9), F3
-	FMOVQ 1280(R9), F4
+	FMOVQ 1024(R9), F4
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
@@ -19953,8 +19835,8 @@ part:
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1536(R3)
-	FMOVQ 320(R9), F5
-	FMOVQ 1344(R9), F4
+	FMOVQ 448(R9), F5
+	FMOVQ 1088(R9), F4
 	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
@@ -19968,8 +19850,8 @@ part:
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1600(R3)
-	FMOVQ 384(R9), F2
-	FMOVQ 1408(R9), F4
+	FMOVQ 640(R9), F2
+	FMOVQ 1152(R9), F4
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
@@ -19984,8 +19866,8 @@ part:
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 1664(R3)
 	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 448(R9), F3
-	FMOVQ 1472(R9), F4
+	FMOVQ 832(R9), F3
+	FMOVQ 1216(R9), F4
 	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
@@ -19999,9 +19881,9 @@ part:
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1728(R3)
-	FMOVQ 512(R9), F5
-	FMOVQ 1536(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	FMOVQ 256(R9), F5
+	FMOVQ 1280(R9), F4
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -20014,9 +19896,9 @@ part:
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 1792(R3)
-	FMOVQ 576(R9), F2
-	FMOVQ 1600(R9), F4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	FMOVQ 448(R9), F2
+	FMOVQ 1344(R9), F4
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
@@ -20030,8 +19912,8 @@ part:
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 1856(R3)
 	FMOVQ 640(R9), F3
-	FMOVQ 1664(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	FMOVQ 1408(R9), F4
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
@@ -20045,9 +19927,9 @@ part:
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 1920(R3)
-	FMOVQ 704(R9), F5
-	FMOVQ 1728(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	FMOVQ 832(R9), F5
+	FMOVQ 1472(R9), F4
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
@@ -20090,8 +19972,9 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 256(R9), F4
-	FMOVQ 1792(R9), F2
+	FMOVQ 1536(R9), F4
+	FMOVQ 1600(R9), F2
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
@@ -20104,51 +19987,8 @@ part:
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 2560(R3)
-	FMOVQ 320(R9), F5
-	FMOVQ 1856(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2112(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2624(R3)
-	FMOVQ 384(R9), F3
-	FMOVQ 1920(R9), F2
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2176(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2688(R3)
-	FMOVQ 448(R9), F4
-	FMOVQ 1984(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	PRFM 2496(R12), PLDL1KEEP
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2240(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2752(R3)
-	FMOVQ 512(R9), F5
-	FMOVQ 2048(R9), F2
+	FMOVQ 1536(R9), F5
+	FMOVQ 1664(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
@@ -20161,36 +20001,82 @@ part:
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
 	FMOVQ F3, 2816(R3)
-	FMOVQ 576(R9), F3
-	FMOVQ 2112(R9), F2
+	FMOVQ 1728(R9), F3
+	FMOVQ 1792(R9), F2
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2368(R3)
+	FMOVQ F4, 2112(R3)
 	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2880(R3)
-	FMOVQ 640(R9), F4
-	FMOVQ 2176(R9), F2
+	FMOVQ F4, 2624(R3)
+	FMOVQ 1728(R9), F4
+	FMOVQ 1856(R9), F2
+	PRFM 2496(R12), PLDL1KEEP
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2432(R3)
+	FMOVQ F5, 2368(R3)
 	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2880(R3)
+	FMOVQ 1920(R9), F5
+	FMOVQ 1984(R9), F2
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2176(R3)
+	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	FMOVQ F3, 2688(R3)
+	FMOVQ 1920(R9), F3
+	FMOVQ 2048(R9), F2
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2432(R3)
+	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
+	FMOVQ F4, 2944(R3)
+	FMOVQ 2112(R9), F4
+	FMOVQ 2176(R9), F2
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2240(R3)
+	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	PRFM 2560(R12), PLDL1KEEP
-	FMOVQ F5, 2944(R3)
-	FMOVQ 704(R9), F5
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	FMOVQ F5, 2752(R3)
+	FMOVQ 2112(R9), F5
 	FMOVQ 2240(R9), F2
 	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
@@ -20246,9 +20132,9 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 256(R9), F8
+	FMOVQ 1536(R9), F8
 	FMOVQ 2304(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
@@ -20261,9 +20147,9 @@ part:
 	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 3584(R3)
-	FMOVQ 320(R9), F2
+	FMOVQ 1728(R9), F2
 	FMOVQ 2368(R9), F7
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
@@ -20276,9 +20162,9 @@ part:
 	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 3648(R3)
-	FMOVQ 384(R9), F5
+	FMOVQ 1920(R9), F5
 	FMOVQ 2432(R9), F7
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
 	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
@@ -20291,9 +20177,9 @@ part:
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
 	FMOVQ F8, 3712(R3)
-	FMOVQ 448(R9), F8
+	FMOVQ 2112(R9), F8
 	FMOVQ 2496(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
 	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
 	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
@@ -20306,7 +20192,7 @@ part:
 	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 3776(R3)
-	FMOVQ 512(R9), F2
+	FMOVQ 1536(R9), F2
 	FMOVQ 2560(R9), F7
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
@@ -20322,7 +20208,7 @@ part:
 	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
 	FMOVQ F5, 3840(R3)
 	PRFM 2688(R12), PLDL1KEEP
-	FMOVQ 576(R9), F5
+	FMOVQ 1728(R9), F5
 	FMOVQ 2624(R9), F7
 	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
@@ -20337,7 +20223,7 @@ part:
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
 	FMOVQ F8, 3904(R3)
-	FMOVQ 640(R9), F8
+	FMOVQ 1920(R9), F8
 	FMOVQ 2688(R9), F7
 	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
@@ -20352,7 +20238,7 @@ part:
 	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
 	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
 	FMOVQ F2, 3968(R3)
-	FMOVQ 704(R9), F2
+	FMOVQ 2112(R9), F2
 	FMOVQ 2752(R9), F7
 	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
 	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
@@ -21520,14 +21406,14 @@ loop:
 	MOVD $4, R13
 part:
 	PRFM 2048(R12), PLDL1KEEP
-	FMOVQ 1280(R9), F0
+	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 256(R9), F2
+	FMOVQ 192(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 0(R3)
@@ -21543,7 +21429,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1536(R3)
-	FMOVQ 320(R9), F2
+	FMOVQ 256(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 64(R3)
@@ -21559,7 +21445,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1600(R3)
-	FMOVQ 384(R9), F2
+	FMOVQ 320(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 128(R3)
@@ -21575,7 +21461,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1664(R3)
-	FMOVQ 448(R9), F2
+	FMOVQ 384(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 192(R3)
@@ -21591,7 +21477,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1728(R3)
-	FMOVQ 512(R9), F2
+	FMOVQ 448(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
@@ -21608,7 +21494,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1792(R3)
-	FMOVQ 576(R9), F2
+	FMOVQ 512(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 320(R3)
@@ -21624,7 +21510,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1856(R3)
-	FMOVQ 640(R9), F2
+	FMOVQ 576(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 384(R3)
@@ -21640,7 +21526,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1920(R3)
-	FMOVQ 704(R9), F2
+	FMOVQ 640(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 448(R3)
@@ -21656,7 +21542,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 1984(R3)
-	FMOVQ 0(R9), F2
+	FMOVQ 64(R9), F2
 	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
@@ -21697,7 +21583,7 @@ part:
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F4, 192(R4)
 	FMOVQ F2, 192(R7)
-	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F2
 	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
@@ -21738,14 +21624,14 @@ part:
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 1280(R9), F0
+	FMOVQ 0(R9), F0
 	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
 	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 768(R9), F2
+	FMOVQ 832(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2048(R3)
@@ -21761,7 +21647,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3584(R3)
-	FMOVQ 832(R9), F2
+	FMOVQ 896(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2112(R3)
@@ -21777,7 +21663,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3648(R3)
-	FMOVQ 896(R9), F2
+	FMOVQ 960(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2176(R3)
@@ -21793,7 +21679,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3712(R3)
-	FMOVQ 960(R9), F2
+	FMOVQ 1024(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2240(R3)
@@ -21809,11 +21695,11 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3776(R3)
-	FMOVQ 1024(R9), F2
+	FMOVQ 1088(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2304(R3)
+	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
@@ -21826,7 +21712,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3840(R3)
-	FMOVQ 1088(R9), F2
+	FMOVQ 1152(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2368(R3)
@@ -21842,7 +21728,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3904(R3)
-	FMOVQ 1152(R9), F2
+	FMOVQ 1216(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2432(R3)
@@ -21858,7 +21744,7 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3968(R3)
-	FMOVQ 1216(R9), F2
+	FMOVQ 1280(R9), F2
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2496(R3)
@@ -21874,77 +21760,83 @@ part:
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 4032(R3)
-	FMOVQ 128(R9), F2
+	FMOVQ 704(R9), F2
 	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F3, 512(R4)
-	PRFM 2368(R12), PLDL1KEEP
-	FMOVQ F4, 512(R7)
-	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
+	FMOVQ F2, 512(R7)
+	FMOVQ 704(R9), F2
+	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 576(R4)
-	FMOVQ F3, 576(R7)
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F3, 576(R4)
+	FMOVQ F2, 576(R7)
+	FMOVQ 704(R9), F2
 	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F3, 640(R4)
-	FMOVQ F4, 640(R7)
-	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	FMOVQ F2, 640(R7)
+	FMOVQ 704(R9), F2
+	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
 	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F4, 704(R4)
+	FMOVQ F3, 704(R4)
 	FMOVQ F2, 704(R7)
-	FMOVQ 192(R9), F2
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ 768(R9), F2
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 768(R4)
-	FMOVQ F3, 768(R7)
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F3, 768(R4)
+	FMOVQ F2, 768(R7)
+	FMOVQ 768(R9), F2
 	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F3, 832(R4)
-	FMOVQ F4, 832(R7)
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
+	FMOVQ F2, 832(R7)
+	FMOVQ 768(R9), F2
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 896(R4)
-	FMOVQ F3, 896(R7)
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F3, 896(R4)
+	FMOVQ F2, 896(R7)
+	FMOVQ 768(R9), F2
 	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
@@ -21994,237 +21886,241 @@ loop:
 	MOVD R0, R12
 	MOVD $4, R13
 part:
-	PRFM 4096(R12), PLDL1KEEP
+	PRFM 2048(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 544(R9), F1
-	FMOVQ 32(R9), F2
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	FMOVQ 288(R9), F2
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 0(R3)
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
 	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215443 // SHL V3, V2, $1 of 4-byte lanes
+	WORD $0x4f215423 // SHL V3, V1, $1 of 4-byte lanes
 	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 512(R3)
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
 	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 1024(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 1536(R3)
-	FMOVQ 608(R9), F5
-	FMOVQ 96(R9), F1
-	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
+	FMOVQ 224(R9), F5
+	FMOVQ 352(R9), F2
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 256(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3d04a1 // USHR V1, V5, $3 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 768(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c04a3 // USHR V3, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1280(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1792(R3)
+	FMOVQ 416(R9), F1
+	FMOVQ 480(R9), F2
+	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
 	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 64(R3)
-	WORD $0x6f3e04a3 // USHR V3, V5, $2 of 4-byte lanes
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
 	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x4f215422 // SHL V2, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4f215425 // SHL V5, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 576(R3)
-	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1088(R3)
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 1600(R3)
-	FMOVQ 672(R9), F3
-	FMOVQ 160(R9), F5
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4f2254a4 // SHL V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 128(R3)
-	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x4f2154a1 // SHL V1, V5, $1 of 4-byte lanes
+	FMOVQ 416(R9), F3
+	FMOVQ 544(R9), F2
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 320(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
 	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 832(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1344(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1856(R3)
+	FMOVQ 608(R9), F1
+	FMOVQ 672(R9), F2
+	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 128(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x4f215423 // SHL V3, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 640(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1152(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	PRFM 4160(R12), PLDL1KEEP
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1664(R3)
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1152(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
+	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1664(R3)
+	FMOVQ 608(R9), F5
 	FMOVQ 736(R9), F2
-	FMOVQ 224(R9), F3
-	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
-	WORD $0x4f225464 // SHL V4, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 384(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3d04a1 // USHR V1, V5, $3 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 896(R3)
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x6f3c04a3 // USHR V3, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 192(R3)
-	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x4f215465 // SHL V5, V3, $1 of 4-byte lanes
+	FMOVQ F1, 1408(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 1920(R3)
+	FMOVQ 800(R9), F1
+	FMOVQ 864(R9), F2
+	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
+	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 192(R3)
+	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x4f215425 // SHL V5, V1, $1 of 4-byte lanes
 	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 704(R3)
 	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1216(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1728(R3)
-	FMOVQ 800(R9), F1
-	FMOVQ 288(R9), F2
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 256(R3)
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215443 // SHL V3, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 768(R3)
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1280(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1792(R3)
-	FMOVQ 864(R9), F5
-	FMOVQ 352(R9), F1
-	WORD $0x4e3e1ca2 // AND V2, V5, V30 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 320(R3)
-	WORD $0x6f3e04a3 // USHR V3, V5, $2 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x4f215422 // SHL V2, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 832(R3)
-	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	PRFM 4224(R12), PLDL1KEEP
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1344(R3)
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	FMOVQ F3, 1216(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
 	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1856(R3)
-	FMOVQ 928(R9), F3
-	FMOVQ 416(R9), F5
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4f2254a4 // SHL V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 384(R3)
-	WORD $0x6f3e0462 // USHR V2, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x4f2154a1 // SHL V1, V5, $1 of 4-byte lanes
+	FMOVQ F3, 1728(R3)
+	FMOVQ 800(R9), F3
+	FMOVQ 928(R9), F2
+	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
+	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 448(R3)
+	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
 	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 896(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1408(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1920(R3)
-	FMOVQ 992(R9), F2
-	FMOVQ 480(R9), F3
-	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
-	WORD $0x4f225464 // SHL V4, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 448(R3)
-	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x4f215465 // SHL V5, V3, $1 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 960(R3)
 	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1472(R3)
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
 	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
 	FMOVQ F1, 1984(R3)
-	FMOVQ 1568(R9), F1
-	FMOVQ 1696(R9), F2
+	FMOVQ 32(R9), F1
+	FMOVQ 160(R9), F2
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
@@ -22233,9 +22129,9 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 0(R4)
-	FMOVQ 1568(R9), F3
-	FMOVQ 1696(R9), F1
-	PRFM 4288(R12), PLDL1KEEP
+	FMOVQ 32(R9), F3
+	PRFM 2240(R12), PLDL1KEEP
+	FMOVQ 160(R9), F1
 	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
@@ -22245,8 +22141,8 @@ part:
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 64(R4)
-	FMOVQ 1568(R9), F2
-	FMOVQ 1696(R9), F3
+	FMOVQ 32(R9), F2
+	FMOVQ 160(R9), F3
 	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
@@ -22256,8 +22152,8 @@ part:
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 128(R4)
-	FMOVQ 1568(R9), F1
-	FMOVQ 1696(R9), F2
+	FMOVQ 32(R9), F1
+	FMOVQ 160(R9), F2
 	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
@@ -22267,8 +22163,8 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 192(R4)
-	FMOVQ 1632(R9), F3
-	FMOVQ 1696(R9), F1
+	FMOVQ 96(R9), F3
+	FMOVQ 160(R9), F1
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
@@ -22277,8 +22173,8 @@ part:
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F2, 256(R4)
-	FMOVQ 1632(R9), F2
-	FMOVQ 1696(R9), F3
+	FMOVQ 96(R9), F2
+	FMOVQ 160(R9), F3
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
@@ -22288,8 +22184,8 @@ part:
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
-	FMOVQ 1632(R9), F1
-	FMOVQ 1696(R9), F2
+	FMOVQ 96(R9), F1
+	FMOVQ 160(R9), F2
 	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x6f320442 // USHR V2, V2, $14 of 4-byte lanes
@@ -22299,8 +22195,8 @@ part:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
 	FMOVQ F3, 384(R4)
-	FMOVQ 1632(R9), F3
-	FMOVQ 1696(R9), F1
+	FMOVQ 96(R9), F3
+	FMOVQ 160(R9), F1
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
@@ -22310,157 +22206,96 @@ part:
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F0, 448(R4)
-	PRFM 4352(R12), PLDL1KEEP
+	PRFM 2304(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 1056(R9), F2
-	FMOVQ 32(R9), F3
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	FMOVQ 992(R9), F2
+	FMOVQ 1056(R9), F3
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 2048(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
 	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
+	WORD $0x4f215441 // SHL V1, V2, $1 of 4-byte lanes
 	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2560(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3072(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3584(R3)
-	FMOVQ 1120(R9), F1
-	FMOVQ 96(R9), F2
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2112(R3)
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3136(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3648(R3)
-	FMOVQ 1184(R9), F3
-	FMOVQ 160(R9), F1
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2176(R3)
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2688(R3)
 	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3200(R3)
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3712(R3)
-	FMOVQ 1248(R9), F2
-	FMOVQ 224(R9), F3
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2240(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2752(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	PRFM 4416(R12), PLDL1KEEP
-	FMOVQ F1, 3264(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3776(R3)
-	FMOVQ 1312(R9), F1
-	FMOVQ 288(R9), F2
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2304(R3)
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	FMOVQ F5, 3584(R3)
+	FMOVQ 992(R9), F5
+	FMOVQ 1120(R9), F3
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2304(R3)
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3d04a2 // USHR V2, V5, $3 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
 	FMOVQ F4, 2816(R3)
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3328(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3328(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3840(R3)
+	FMOVQ 1184(R9), F2
+	FMOVQ 1248(R9), F3
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2112(R3)
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
 	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3840(R3)
-	FMOVQ 1376(R9), F3
-	FMOVQ 352(R9), F1
+	WORD $0x4f215445 // SHL V5, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2624(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3136(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3648(R3)
+	FMOVQ 1184(R9), F1
+	FMOVQ 1312(R9), F3
 	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
 	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
@@ -22480,6 +22315,7 @@ part:
 	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
 	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
 	FMOVQ F2, 3392(R3)
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
 	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
@@ -22488,151 +22324,207 @@ part:
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 3904(R3)
-	FMOVQ 1440(R9), F2
-	FMOVQ 416(R9), F3
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
+	FMOVQ 1376(R9), F2
+	FMOVQ 1440(R9), F3
+	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
 	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
 	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2432(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
+	FMOVQ F5, 2176(R3)
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
 	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
+	WORD $0x4f215441 // SHL V1, V2, $1 of 4-byte lanes
 	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
 	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
 	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2944(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	FMOVQ F4, 2688(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
 	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3456(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3968(R3)
-	FMOVQ 1504(R9), F1
-	FMOVQ 480(R9), F2
-	WORD $0x4e3e1c23 // AND V3, V1, V30 of 4-byte lanes
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3200(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2496(R3)
-	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0443 // USHR V3, V2, $3 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	PRFM 4480(R12), PLDL1KEEP
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 3008(R3)
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0445 // USHR V5, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3520(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3b0442 // USHR V2, V2, $5 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 4032(R3)
-	FMOVQ 1568(R9), F3
-	FMOVQ 1696(R9), F1
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 512(R4)
-	FMOVQ 1568(R9), F2
-	FMOVQ 1696(R9), F3
-	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	FMOVQ F5, 3712(R3)
+	FMOVQ 1376(R9), F5
+	FMOVQ 1504(R9), F3
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 576(R4)
-	FMOVQ 1568(R9), F1
-	FMOVQ 1696(R9), F2
-	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 640(R4)
-	FMOVQ 1568(R9), F3
-	FMOVQ 1696(R9), F1
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2432(R3)
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x6f3d04a2 // USHR V2, V5, $3 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2944(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3456(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 704(R4)
-	FMOVQ 1632(R9), F2
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 1568(R9), F2
+	FMOVQ 1632(R9), F3
+	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
+	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
+	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 2240(R3)
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
+	WORD $0x4f215445 // SHL V5, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 2752(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3264(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
+	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
+	FMOVQ F1, 3776(R3)
+	FMOVQ 1568(R9), F1
 	FMOVQ 1696(R9), F3
+	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
+	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2496(R3)
+	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
+	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
+	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
+	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	PRFM 2432(R12), PLDL1KEEP
+	FMOVQ F4, 3008(R3)
+	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
+	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
+	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3520(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
+	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
+	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
+	FMOVQ 32(R9), F2
+	FMOVQ 160(R9), F3
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 768(R4)
-	FMOVQ 1632(R9), F1
-	FMOVQ 1696(R9), F2
+	FMOVQ F1, 512(R4)
+	FMOVQ 32(R9), F1
+	FMOVQ 160(R9), F2
 	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
 	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 832(R4)
-	FMOVQ 1632(R9), F3
-	FMOVQ 1696(R9), F1
+	FMOVQ F3, 576(R4)
+	FMOVQ 32(R9), F3
+	FMOVQ 160(R9), F1
 	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
 	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
 	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
 	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 896(R4)
-	FMOVQ 1632(R9), F2
-	FMOVQ 1696(R9), F3
+	FMOVQ F2, 640(R4)
+	FMOVQ 32(R9), F2
+	FMOVQ 160(R9), F3
 	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
 	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 704(R4)
+	FMOVQ 96(R9), F1
+	FMOVQ 160(R9), F2
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F3, 768(R4)
+	FMOVQ 96(R9), F3
+	FMOVQ 160(R9), F1
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
+	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 832(R4)
+	FMOVQ 96(R9), F2
+	FMOVQ 160(R9), F3
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x6f2e0463 // USHR V3, V3, $18 of 4-byte lanes
+	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	FMOVQ F1, 896(R4)
+	FMOVQ 96(R9), F1
+	FMOVQ 160(R9), F2
+	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F0, 960(R4)
 	ADD $16, R9
 	ADD $16, R3
@@ -44018,6 +43910,72 @@ done:
 	ADD R12, R1
 	SUBS $1, R7
 	BNE block
+	RET
+
+// moveWords sets the words of 16 rows at panel to those at block as n moves say, structures of 5
+// words. See move.
+// A turn reads and writes two words of 16 rows.
+//
+// func moveWordsNEON(panel, block *byte, moves *int, n int)
+TEXT ·moveWordsNEON(SB), NOSPLIT, $0-32
+	MOVD panel+0(FP), R0
+	MOVD block+8(FP), R1
+	MOVD moves+16(FP), R2
+	MOVD n+24(FP), R3
+loop:
+	MOVD 0(R2), R4
+	ADD R4<<6, R1, R4
+	MOVD 8(R2), R5
+	ADD R5<<6, R1, R5
+	MOVD 16(R2), R6
+	ADD R6<<6, R0, R6
+	MOVD 24(R2), R7
+	ADD R7<<6, R0, R7
+	MOVD 32(R2), R8
+	VDUP R8, V6.D2
+	FMOVQ 0(R4), F0
+	FMOVQ 0(R5), F1
+	VUSHR $4, V0.S4, V2.S4
+	VEOR V1.B16, V2.B16, V2.B16
+	VAND V6.B16, V2.B16, V2.B16
+	VEOR V2.B16, V1.B16, V1.B16
+	VSHL $4, V2.S4, V2.S4
+	VEOR V2.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R6)
+	FMOVQ F1, 0(R7)
+	FMOVQ 16(R4), F0
+	FMOVQ 16(R5), F1
+	VUSHR $4, V0.S4, V2.S4
+	VEOR V1.B16, V2.B16, V2.B16
+	VAND V6.B16, V2.B16, V2.B16
+	VEOR V2.B16, V1.B16, V1.B16
+	VSHL $4, V2.S4, V2.S4
+	VEOR V2.B16, V0.B16, V0.B16
+	FMOVQ F0, 16(R6)
+	FMOVQ F1, 16(R7)
+	FMOVQ 32(R4), F0
+	FMOVQ 32(R5), F1
+	VUSHR $4, V0.S4, V2.S4
+	VEOR V1.B16, V2.B16, V2.B16
+	VAND V6.B16, V2.B16, V2.B16
+	VEOR V2.B16, V1.B16, V1.B16
+	VSHL $4, V2.S4, V2.S4
+	VEOR V2.B16, V0.B16, V0.B16
+	FMOVQ F0, 32(R6)
+	FMOVQ F1, 32(R7)
+	FMOVQ 48(R4), F0
+	FMOVQ 48(R5), F1
+	VUSHR $4, V0.S4, V2.S4
+	VEOR V1.B16, V2.B16, V2.B16
+	VAND V6.B16, V2.B16, V2.B16
+	VEOR V2.B16, V1.B16, V1.B16
+	VSHL $4, V2.S4, V2.S4
+	VEOR V2.B16, V0.B16, V0.B16
+	FMOVQ F0, 48(R6)
+	FMOVQ F1, 48(R7)
+	ADD $40, R2
+	SUBS $1, R3
+	BNE loop
 	RET
 
 // fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.

@@ -13,6 +13,8 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 	panic("this build has no assembly")
 }
 
+func moveWords(panel, block *byte, moves *int, n int) { panic("this build has no assembly") }
+
 func fetch(p uintptr, lines int) { panic("this build has no assembly") }
 
 func vecBlocks(format string, c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32) {

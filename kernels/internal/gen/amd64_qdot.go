@@ -175,20 +175,14 @@ func (w *panelWriter) selectAMD64(i int) {
 
 // fetchAMD64 fetches ahead the line that is so far behind R11.
 func (w *panelWriter) fetchAMD64(n int) {
-	panels := []string{""}
 	near, far := w.b.ahead()
-	if w.b.turns() {
-		panels = []string{"", "(R14*1)", "(R14*2)", "(R15*1)"}
-	}
 	into := "PREFETCHT0"
 	if w.b.vec && near <= passing {
 		into = "PREFETCHNTA"
 	}
-	for _, panel := range panels {
-		w.p("%s %d(R11)%s", into, near+n, panel)
-	}
-	for _, panel := range panels[:min(far, len(panels))] {
-		w.p("PREFETCHT1 %d(R11)%s", far+n, panel)
+	w.p("%s %d(R11)", into, near+n)
+	if far > 0 {
+		w.p("PREFETCHT1 %d(R11)", far+n)
 	}
 }
 

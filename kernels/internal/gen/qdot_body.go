@@ -66,10 +66,7 @@ func resultName(i int) string { return fmt.Sprintf("y%d", i) }
 // fetch spreads the fetching ahead of a step's share of a block over the instructions of the step, those from number
 // from on: of many lines at once the processor forgets some.
 func (b *panelBody) fetch(from, step int) {
-	bodies := b.parts() // that have a part in what is fetched
-	if b.turns() {
-		bodies *= 4
-	}
+	bodies := b.parts()
 	lines := (16*b.f.bytes + 63) / 64
 	share := func(step int) int { return (lines*step/b.f.steps + bodies - 1) / bodies }
 	first, n := share(step), share(step+1)-share(step)
@@ -97,13 +94,6 @@ func (b *panelBody) fetched() (n int) {
 	return n
 }
 
-// turns tells how four panels are fetched ahead. If not, a body fetches of its own panel. If so, it fetches a share of
-// all four, which advance together although the words are not read in their order: the processor's own fetching, which
-// then fails, wants lines of a panel asked for in their order, and not too many of one panel at once.
-func (b *panelBody) turns() bool {
-	return b.vec && b.t != neon && b.f.scattered && !(b.t == avx512 && b.f.tail)
-}
-
 // passing is how far ahead, at most, a row's weights are fetched in passing (PREFETCHNTA): they are not kept in the
 // second cache then, where what the next operation needs stays instead. It suits short distances only.
 const passing = 512
@@ -115,16 +105,10 @@ func (b *panelBody) ahead() (near, far int) {
 	switch {
 	case b.vec && b.t == avx512 && b.f.bytes > b.f.block:
 		return 128, 0
-	case !b.vec && b.f.scattered:
-		return 4096, 8192
 	case !b.vec:
 		return 2048, 8192
-	case b.turns():
-		return 2560, 4608
 	case b.t == neon:
 		return 1024, 0
-	case b.t == avx512 && b.f.tail:
-		return 2048, 0
 	case b.t == avx2 && b.f.block == 256:
 		return 512, 0
 	}

@@ -12,12 +12,10 @@ type panelFormat struct {
 	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
-	point     int  // bytes of a point of the grid that weights are looked up in; 0 for none
-	scattered bool // the words are not read in their order
-	tail      bool // each step reads scales at the end of the block
-	single    bool // a scale's weights all come out times the same power of two
-	steps     int  // of a block, between which other panels have their turn
-	expand    func(b *panelBody, step int)
+	point  int  // bytes of a point of the grid that weights are looked up in; 0 for none
+	single bool // a scale's weights all come out times the same power of two
+	steps  int  // of a block, between which other panels have their turn
+	expand func(b *panelBody, step int)
 }
 
 var panelFormats = []*panelFormat{
@@ -25,8 +23,7 @@ var panelFormats = []*panelFormat{
 	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
 	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, single: true, steps: 4,
 		expand: (*panelBody).q4_k},
-	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, scattered: true,
-		expand: (*panelBody).q6_k},
+	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, expand: (*panelBody).q6_k},
 	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
 	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
 	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
@@ -37,10 +34,9 @@ var panelFormats = []*panelFormat{
 	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
 	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
-	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, tail: true, steps: 2,
+	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, steps: 2,
 		expand: (*panelBody).q2_k},
-	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, scattered: true, tail: true,
-		expand: (*panelBody).q3_k},
+	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, expand: (*panelBody).q3_k},
 	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,
 		expand: (*panelBody).iq2_xxs},
 	{name: "iq2_xs", block: 256, bytes: 74, odd: 2, each: 16, top: 107, bias: 64, point: 8, steps: 4,
@@ -160,10 +156,16 @@ func (b *panelBody) q4_k(i int) {
 
 func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
-	fifths := b.inOrder(4, 8)
-	for w := range 8 {
-		fifth, v := fifths(w), b.word(12+8*i+w)
-		bits := b.shift(fifth, 2*i-4) // bit 4 for the low half of v, bit 5 for the other
+	at := 4 + i/2*20
+	for n := range 8 {
+		w, place := n, at+12+n
+		if i%2 == 0 { // as they lie between the fifth bits
+			w = n/2 + n%2*4
+			place = at + 3*(w%4) + 1 + w/4
+		}
+		fifth := b.word(at + 3*(w%4))
+		v := b.word(place)
+		bits := b.shift(fifth, 4*(w/4)+2*(i%2)-4) // bit 4 for the low half of v, bit 5 for the other
 		b.group(16*i+w, b.andOr(bits, b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
 		if b.vec && b.t != avx2 {
 			b.multiple(16*i+8+w, 1, b.andOr(bits, b.bits(fifthBits<<1), b.and(b.shr(v, 3), b.bits(lowNibbles<<1))))
@@ -194,27 +196,28 @@ func (b *panelBody) sixes(j int, d, low val) {
 	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
 }
 
-// q6_k takes a quarter of a block, that is two of the four runs of 32 weights whose high bits share bytes.
-func (b *panelBody) q6_k(step int) {
+// q6_k takes a quarter of a block, whose words lie together.
+func (b *panelBody) q6_k(i int) {
 	d := b.halves()
-	i, first := step/2, step%2*2
-	weights := func(q, w int, low, high val) {
+	weights := func(q, w int, low, high val) { // q counts the pairs of bits in high
+		g := 16*i + q%2*8 + q/2*4 + w
 		if b.vec && b.unsigned() && q == 3 { // four times the weight, with the high bits where they are
-			b.multiple(32*i+24+w, 2, b.andOr(high, b.bits(lowPairs<<6), b.and(b.shr(low, 2), b.bits(lowNibbles<<2))))
+			b.multiple(g, 2, b.andOr(high, b.bits(lowPairs<<6), b.and(b.shr(low, 2), b.bits(lowNibbles<<2))))
 			return
 		}
-		b.group(32*i+8*q+w, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030),
-			b.and(b.shift(low, q/2*4), b.bits(lowNibbles))))
+		b.group(g, b.andOr(b.shift(high, 2*q-4), b.bits(0x30303030), b.and(b.shift(low, q%2*4), b.bits(lowNibbles))))
 	}
-	for w := range 8 {
-		high := b.word(32 + 8*i + w)
-		for q := range 2 {
-			weights(first+q, w, b.word(16*i+8*q+w), high)
+	for w := range 4 {
+		high := b.word(13*i + 3*w)
+		for half := range 2 {
+			low := b.word(13*i + 3*w + 1 + half)
+			weights(2*half, w, low, high)
+			weights(2*half+1, w, low, high)
 		}
 	}
-	for j := 8*i + 2*first; j < 8*i+2*first+4; j++ {
-		s := b.sar(b.shift(b.word(48+j/4), -(24-8*(j%4))), 24)
-		b.finish(j, b.times(b.toFloat(s), d), none)
+	scales := b.word(13*i + 12)
+	for j := range 4 {
+		b.finish(4*i+j, b.times(b.toFloat(b.sar(b.shift(scales, 8*j-24), 24)), d), none)
 	}
 }
 

@@ -71,7 +71,7 @@ type panelWriter struct {
 
 // On amd64 a block of a panel begins at SI. The rows of a body have their words at R9 and what stands before the
 // words at R10; what they fetch ahead is at R11. R12 points to results, DI to the activations. R8 is from a panel to
-// that of the next strip, R14 and R15 one time and three times as far for fetching; DX points to the first strip's
+// that of the next strip; DX points to the first strip's
 // results, BX is the number of strips, CX that of blocks; AX and R13 count strips and bodies. An unpacking has its
 // bytes, scales and offsets at DI, DX and R8.
 func (w *panelWriter) vecAMD64() {
@@ -82,14 +82,6 @@ func (w *panelWriter) vecAMD64() {
 	w.pointsAMD64()
 	y := w.vecOf(w.named(resultName(0)))
 	parts, odd := w.b.parts(), w.b.f.odd*w.width
-	if w.b.turns() { // of less than four panels only the first is fetched
-		w.p("MOVQ R8, R14")
-		w.p("CMPQ BX, $4")
-		w.p("JEQ four")
-		w.p("XORQ R14, R14")
-		w.place("four")
-		w.p("LEAQ (R14)(R14*2), R15")
-	}
 	w.place("unit")
 	w.p("MOVQ %s, DI", w.args["x"])
 	w.p("MOVQ %s, CX", w.args["blocks"])
@@ -138,9 +130,7 @@ func (w *panelWriter) vecAMD64() {
 		} else {
 			w.p("ADDQ R8, R9")
 		}
-		if !w.b.turns() {
-			w.p("LEAQ -%d(R11)(R8*1), R11", parts*w.b.portion[step])
-		}
+		w.p("LEAQ -%d(R11)(R8*1), R11", parts*w.b.portion[step])
 		w.p("DECQ AX")
 		w.p("JNE panel%d", step)
 		if w.b.rotates() {
@@ -267,8 +257,7 @@ func (w *panelWriter) pointsAMD64() {
 	}
 }
 
-// pointsRegister has the address of the points: of bodies there is nothing to count with AVX-512, and of formats that
-// have points four panels are not fetched together with AVX2.
+// pointsRegister has the address of the points; with AVX-512 there is nothing to count of bodies.
 func (w *panelWriter) pointsRegister() string {
 	return map[*tier]string{avx512: "R13", avxvnni: "R14", avx2: "R14", neon: "R14"}[w.t]
 }

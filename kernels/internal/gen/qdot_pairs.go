@@ -20,17 +20,18 @@ func (b *panelBody) runs(word func(w int, runs []int), finish func(run int)) {
 }
 
 func (b *panelBody) q2_k(i int) {
-	w := b.word(20)
+	w, at := b.word(0), 1+10*i
+	scales := b.inOrder(at, 2)
 	d, low := b.add("lowHalf", temp, 0, w), b.add("lowHalf", temp, 0, b.shr(w, 16))
 	low = b.xor(low, b.bits(signBit32))
 	b.runs(func(w int, runs []int) {
-		v := b.word(4 + 8*i + w)
+		v := b.word(at + 2 + w)
 		for _, run := range runs {
 			b.field(32*i+8*run+w, v, 2*run, lowPairs)
 		}
 	}, func(run int) {
 		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
-			v := b.word(j / 4)
+			v := scales(j % 8 / 4)
 			b.finish(j, b.times(b.number(v, j%4*8, 4, 0), d), b.times(b.number(v, j%4*8+4, 4, 0), low))
 		}
 	})
@@ -46,12 +47,15 @@ var thirdBits = func() (t []byte) {
 
 func (b *panelBody) q3_k(i int) {
 	d := b.halves()
-	b.runs(func(w int, runs []int) {
-		v, high := b.word(8+8*i+w), b.word(w)
+	at := 3 + 12*i
+	b.runs(func(n int, runs []int) {
+		w := n/2 + n%2*4 // as they lie
+		high := b.word(at + 3*(w%4))
+		v := b.word(at + 3*(w%4) + 1 + w/4)
 		if b.vec && b.t == avx512 {
 			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1
 			// and 3 when these are moved down by one.
-			high = b.lookup(b.table(thirdBits), b.shift(high, 4*i))
+			high = b.lookup(b.table(thirdBits), b.shift(high, w/4*4))
 			even := b.add("select", temp, 0, v, b.bits(0x33333333), high)
 			odd := b.add("select", temp, 0, b.shr(v, 1), b.bits(0x66666666), high)
 			for run, x := range []val{even, odd, even, odd} {
@@ -61,7 +65,7 @@ func (b *panelBody) q3_k(i int) {
 			return
 		}
 		for _, run := range runs {
-			bit := 4*i + run // of the third bits
+			bit := w/4*4 + run // of the third bits
 			if b.vec && b.unsigned() && run < 3 {
 				x := b.and(v, b.bits(lowPairs<<(2*run)))
 				b.multiple(32*i+8*run+w, 2*run, b.andOr(b.shift(high, bit-2*run-2), b.bits(0x04040404<<(2*run)), x))
@@ -72,7 +76,7 @@ func (b *panelBody) q3_k(i int) {
 		}
 	}, func(run int) {
 		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
-			low, high := b.word(24+j%8/4), b.word(26)
+			low, high := b.word(j%8/4), b.word(2)
 			if b.vec && b.t == avx512 {
 				s := b.andOr(b.shift(low, j%4*8+j/8*4), b.bits(15), b.base(0))
 				s = b.andOr(b.shift(high, j%4*8+j/4*2-4), b.bits(0x30), s)

@@ -36,9 +36,6 @@ func TestFetchingCoversBlocks(t *testing.T) {
 		for _, tier := range tiers {
 			b := newPanelBody(tier, f, true)
 			bodies := b.parts()
-			if b.turns() {
-				bodies *= 4
-			}
 			end := 0
 			for step := range f.steps {
 				if b.from[step] != end {
