@@ -121,6 +121,10 @@ func TestPackedHalf(t *testing.T) {
 				sameBits(t, "dot", x.Dot(packed, "head head_dim"), y)
 				roughly(t, "dot", y, x.Dot(plain, "head head_dim"))
 				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], y)
+				bias := m.Tensor(dtype.F32, "out=%d", out)
+				sameBits(t, "linear", linear.Call(Linear{X: x.Order("row head head_dim").Rename("head_dim", "in"),
+					W: m.Env.Pack(w, 11, nil).Rename("head_dim", "in"), Bias: bias, Axis: "in"}),
+					pairwise(dt, x.Order("row head head_dim"), w, "head_dim").Add(bias))
 				sameBits(t, "part", x.Dot(packed, "head_dim"), pairwise(dt, x, w, "head_dim"))
 				sameBits(t, "dequantize", packed.Dequantize(), plain)
 				i := m.Indices(dtype.I64, out, "row=7")
