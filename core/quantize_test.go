@@ -113,7 +113,7 @@ func TestPackedHalf(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	for _, dt := range []dtype.Type{dtype.F16, dtype.BF16} {
 		for _, rows := range []int{1, 3, 40} {
-			for _, out := range []int{5, 16, 200} {
+			for _, out := range []int{5, 16, 200, 269} {
 				w := m.Tensor(dt, "out=%d head=3 head_dim=11", out)
 				packed, plain := m.Env.Pack(w, 33, nil), w.Cast(dtype.F32)
 				x := m.Tensor(dtype.F32, "head_dim=11 row=%d head=3", rows)
