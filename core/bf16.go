@@ -13,16 +13,17 @@ const (
 // bf16 computes the products with a w of bf16, which lies in panels.
 func (p *blockProduct) bf16() {
 	m, n, k := p.m, p.n, p.k
+	const wide = 4 * gemm.Width
 	cols, deep := bf16Cols, bf16Depth
-	if m <= fewRows {
-		const wide = 4 * gemm.Width
-		cols, deep = min(ceilDiv(n, wide), max(1, halfWork/(m*k*wide)))*wide, k
-	}
-	for cols > 4*gemm.Width && n < 8*cols { // some chunks for each worker
-		cols /= 2
-	}
-	if !p.direct {
+	switch {
+	case !p.direct:
 		cols = gemm.Width
+	case m <= fewRows:
+		cols, deep = min(ceilDiv(n, wide), max(1, halfWork/(m*k*wide)))*wide, k
+	default:
+		for cols > wide && n < 8*cols { // some chunks for each worker
+			cols /= 2
+		}
 	}
 	across := ceilDiv(n, cols)
 	grain := max(1, halfWork/(m*k*cols))

@@ -25,6 +25,11 @@ import (
 // of x are greater than 2¹²³, some 1e37, the sum of 32 may be none of f32's numbers, and y infinite or NaN where the
 // product with w.dequantize() is not, if the format has offsets (q4_1, q5_1, q2_k, q4_k, q5_k).
 //
+// The weights of a model are packed for products as it is loaded. x is f32 then, and of such a w of f16 the product is
+// that with w.dequantize(). With a packed w of bf16 x is rounded to bf16, to nearest, ties to even, which errs by up to
+// 2⁻⁹ of each element; what is above 3.39e38 becomes infinite, and numbers below 2⁻¹²⁶, sums included, are 0. Of two
+// neighbours along the contracted axes the product of the second is added first. Other tensors of bf16 compute in f32.
+//
 // Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
 //
 // Example:

@@ -42,7 +42,11 @@ func (a *Linear) Compose() *Tensor {
 	if a.Bias == nil {
 		return a.X.Dot(a.W, string(a.Axis))
 	}
-	return a.X.wide().Dot(a.W.wide(), string(a.Axis)).Add(a.Bias.wide()).narrow(a.X.dtype)
+	w := a.W
+	if !w.stored() {
+		w = w.wide()
+	}
+	return a.X.wide().Dot(w, string(a.Axis)).Add(a.Bias.wide()).narrow(a.X.dtype)
 }
 
 // Samples covers the lengths of what is contracted and of a row of the result, biases, and the dtypes.

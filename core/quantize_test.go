@@ -113,7 +113,7 @@ func TestPackedHalf(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	for _, dt := range []dtype.Type{dtype.F16, dtype.BF16} {
 		for _, rows := range []int{1, 3, 40} {
-			for _, out := range []int{5, 16, 200} {
+			for _, out := range []int{5, 16, 200, 269} {
 				w := m.Tensor(dt, "out=%d head=3 head_dim=11", out)
 				packed, plain := m.Env.Pack(w, 33, nil), w.Cast(dtype.F32)
 				x := m.Tensor(dtype.F32, "head_dim=11 row=%d head=3", rows)
@@ -121,6 +121,10 @@ func TestPackedHalf(t *testing.T) {
 				sameBits(t, "dot", x.Dot(packed, "head head_dim"), y)
 				roughly(t, "dot", y, x.Dot(plain, "head head_dim"))
 				sameBits(t, "dots", x.Dots("head head_dim", packed, plain)[0], y)
+				bias := m.Tensor(dtype.F32, "out=%d", out)
+				sameBits(t, "linear", linear.Call(Linear{X: x.Order("row head head_dim").Rename("head_dim", "in"),
+					W: m.Env.Pack(w, 11, nil).Rename("head_dim", "in"), Bias: bias, Axis: "in"}),
+					pairwise(dt, x.Order("row head head_dim"), w, "head_dim").Add(bias))
 				sameBits(t, "part", x.Dot(packed, "head_dim"), pairwise(dt, x, w, "head_dim"))
 				sameBits(t, "dequantize", packed.Dequantize(), plain)
 				i := m.Indices(dtype.I64, out, "row=7")

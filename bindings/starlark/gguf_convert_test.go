@@ -72,13 +72,14 @@ def base_power(base, i):
 def normed(x, w):
     return x / (x * x).mean("in").add(1e-5).sqrt() * w.rename(out="in")
 
-def forward(w, ids, base=500.0, factors=[1.0] * (D // 2)):
+def forward(w, ids, base=500.0, factors=[1.0] * (D // 2), narrow=lambda x: x):
+    """narrow is what becomes of activations before they are multiplied by weights."""
     x = stack([w["model.embed_tokens.weight"].at(out=i) for i in ids], "row")
     for i in range(L):
         def get(n, i=i):
             return w["model.layers.{}.{}.weight".format(i, n)]
 
-        h = normed(x, get("input_layernorm"))
+        h = narrow(normed(x, get("input_layernorm")))
         def heads(n, count, h=h, get=get):
             return h.dot(get("self_attn." + n), "in").split("out", head=count, dim=D)
 
@@ -91,13 +92,13 @@ def forward(w, ids, base=500.0, factors=[1.0] * (D // 2)):
             n = len(ids)
             mask = tensor([[0.0 if key <= row else -1e30 for key in range(n)] for row in range(n)], "row key")
             outs.append((s + mask).softmax("key").dot(vh, "key"))
-        x = x + stack(outs, "head").order("row head dim").merge(**{"in": ("head", "dim")}).dot(
+        x = x + narrow(stack(outs, "head").order("row head dim").merge(**{"in": ("head", "dim")})).dot(
             get("self_attn.o_proj"), "in").rename(out="in")
-        h = normed(x, get("post_attention_layernorm"))
+        h = narrow(normed(x, get("post_attention_layernorm")))
         g, u = h.dot(get("mlp.gate_proj"), "in"), h.dot(get("mlp.up_proj"), "in")
-        x = x + (g * g.sigmoid() * u).rename(out="in").dot(get("mlp.down_proj"), "in").rename(out="in")
+        x = x + narrow(g * g.sigmoid() * u).rename(out="in").dot(get("mlp.down_proj"), "in").rename(out="in")
     last = w["lm_head.weight"] if "lm_head.weight" in w else w["model.embed_tokens.weight"]
-    return normed(x, w["model.norm.weight"]).dot(last, "in")
+    return narrow(normed(x, w["model.norm.weight"])).dot(last, "in")
 
 def sqrt_of(n):
     return tensor(n * 1.0, dtype="f64").sqrt().item()
@@ -171,8 +172,10 @@ equal(f.tensors["output_norm.weight"].dtype, "f32")
 times = 64 / (2 * 3.141592653589793 * base_power(500.0, 1))
 smooth = (times - 1.0) / 3.0
 factors = [1.0, 1.0 / ((1.0 - smooth) / 8.0 + smooth), 8.0]
-want = forward({n: x.cast("f32") for n, x in half.items()}, ids, factors=factors)
+w = {n: x.cast("f32") for n, x in half.items()}
+want = forward(w, ids, factors=factors, narrow=lambda x: x.cast("bf16").cast("f32"))
 close(load_model(files[0]).logits(ids), want, 1e-4)
+close(want.rename(out="vocab"), forward(w, ids, factors=factors), 0.05)
 if (forward(w, ids) - forward(w, ids, factors=factors)).abs().max().item() < 1e-2:
     fail("the factors change nothing")
 `)

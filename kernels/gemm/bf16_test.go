@@ -172,8 +172,8 @@ func checkBF16(t rapid.TB, a, b []uint16, start []float32, m, n, k, lda, ldb, ld
 			RowBF16(row, packed[j/Width*Width*k:], j%Width)
 			for p, v := range row {
 				if v != b[j*ldb+p] {
-					t.Fatalf("%s: n %d, k %d: element %d of column %d is unpacked as %#x, want %#x", name, n, k, p, j, v,
-						b[j*ldb+p])
+					t.Fatalf("%s: n %d, k %d: element %d of column %d is unpacked as %#x, want %#x", name, n, k, p, j,
+						v, b[j*ldb+p])
 				}
 			}
 		}

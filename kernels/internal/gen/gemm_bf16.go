@@ -23,10 +23,10 @@ func (s *source) pairTiles() {
 			f := byShape[shape]
 			if f == nil {
 				name := fmt.Sprintf("pairs%dx%d", rows, panels)
-				f = s.declare(name, list, fmt.Sprintf("%s computes c = a·b, or c += a·b if add, of %d rows and %d panels "+
-					"of bf16, as BF16 does. Four panels have what lies ahead bytes behind each line fetched when they read "+
-					"it. NEON sets near to 1 and leaves c as it was if a sum came so near to 0 that it does not know what "+
-					"to round it to.", name, rows, panels))
+				f = s.declare(name, list, fmt.Sprintf("%s computes c = a·b, or c += a·b if add, of %d rows and %d "+
+					"panels of bf16, as BF16 does. Four panels have what lies ahead bytes behind each line fetched "+
+					"when they read it. NEON sets near to 1 and leaves c as it was if a sum came so near to 0 that it "+
+					"does not know what to round it to.", name, rows, panels))
 				f.local = true
 				byShape[shape] = f
 			}
@@ -35,7 +35,8 @@ func (s *source) pairTiles() {
 			fmt.Fprintf(&cases, "case %d<<2 + %d:\n%s%s(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)\n",
 				rows, panels-1, f.name, t.suffix)
 		}
-		choices[t] = fmt.Sprintf("switch rows<<2 + panels-1 {\n%sdefault:\npanic(\"no such tile\")\n}\n", cases.String())
+		choices[t] = fmt.Sprintf("switch rows<<2 + panels-1 {\n%sdefault:\npanic(\"no such tile\")\n}\n",
+			cases.String())
 		limits[t] = fmt.Sprintf("return [5]int{1: %d, 2: %d, 4: %d}[panels]\n", most[1], most[2], most[4])
 	}
 	signatures := [2]string{"func pairs(rows, panels, " + list + ")", "func pairsRows(panels int) int"}
@@ -120,7 +121,8 @@ func (w *pairs64) write() {
 	w.p("JMP start")
 	w.place("zero")
 	for i := range w.rows * w.vectors {
-		w.p("%s %s, %s, %s", map[bool]string{true: "VXORPS", false: "VPXORQ"}[w.t == avx2], w.vec(i), w.vec(i), w.vec(i))
+		r, clear := w.vec(i), map[bool]string{true: "VXORPS", false: "VPXORQ"}[w.t == avx2]
+		w.p("%s %s, %s, %s", clear, r, r, r)
 	}
 	w.place("start")
 	w.p("MOVQ %s, SI", w.args["a"])
@@ -226,7 +228,8 @@ func (w *pairs64) pass(p int, half bool, which string) {
 		w.part(which, r)
 	}
 	loadA := func(i, r int) {
-		at := fmt.Sprintf("%d(%s)%s", 4*p, []string{"SI", "R8", "R9", "R10"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
+		at := fmt.Sprintf("%d(%s)%s", 4*p, []string{"SI", "R8", "R9", "R10"}[i/3],
+			[]string{"", "(R11*1)", "(R11*2)"}[i%3])
 		switch {
 		case !half:
 			w.p("VPBROADCASTD %s, %s", at, w.vec(r))

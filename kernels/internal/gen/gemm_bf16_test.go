@@ -41,8 +41,8 @@ func TestPairsAreNamed(t *testing.T) {
 		}
 		bits := func(from, n int) int { return int((first | last<<32) >> from & (1<<n - 1)) }
 		// The escape, the map, F3, no mask, 512 bits, the opcode, and a register for the last operand.
-		if word := first | last<<32; word&0xc0ff00000000 != 0xc05200000000 || word&0xff != 0x62 || bits(8, 4) != 0b0010 ||
-			bits(16, 3) != 0b110 || bits(23, 1) != 0 || bits(24, 3) != 0 || bits(28, 4) != 0b0100 {
+		if bits(0, 8) != 0x62 || bits(8, 4) != 0b0010 || bits(16, 3) != 0b110 || bits(23, 1) != 0 || bits(24, 3) != 0 ||
+			bits(28, 4) != 0b0100 || bits(32, 8) != 0x52 || bits(46, 2) != 0b11 {
 			t.Fatalf("%s is no VDPBF16PS of zmm registers", m[0])
 		}
 		acc := bits(43, 3) | (1-bits(15, 1))<<3 | (1-bits(12, 1))<<4
