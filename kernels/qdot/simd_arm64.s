@@ -34413,8 +34413,8 @@ part:
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34517,8 +34517,8 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -34669,8 +34669,8 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34812,8 +34812,8 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35042,8 +35042,8 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35224,8 +35224,8 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35460,8 +35460,8 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35681,8 +35681,8 @@ loop:
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35995,8 +35995,8 @@ loop:
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36315,8 +36315,9 @@ loop:
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36428,8 +36429,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36600,8 +36602,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36757,8 +36760,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37019,8 +37023,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37220,8 +37225,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37488,8 +37494,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37733,8 +37740,9 @@ loop:
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38091,8 +38099,9 @@ loop:
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38455,8 +38464,8 @@ loop:
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38572,8 +38581,8 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38758,8 +38767,8 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38925,8 +38934,8 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39217,8 +39226,8 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39434,8 +39443,8 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39732,8 +39741,8 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39999,8 +40008,8 @@ loop:
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40403,8 +40412,8 @@ loop:
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40813,8 +40822,9 @@ loop:
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -40946,8 +40956,9 @@ loop:
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -41170,8 +41181,9 @@ loop:
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -41363,8 +41375,9 @@ loop:
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -41717,8 +41730,9 @@ loop:
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -41970,8 +41984,9 @@ loop:
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -42330,8 +42345,9 @@ loop:
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -42643,8 +42659,9 @@ loop:
 
 // tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -43133,8 +43150,9 @@ loop:
 
 // tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
