@@ -767,584 +767,542 @@ func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint3
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile32x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile32x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tileOffsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tileOffsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile16x5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile16x6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile16Offsetx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
-//
-//go:noescape
-func tile16Offsetx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 it has one panel, whose halves are wnext bytes apart and as apart
-// writes them.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// apart32 takes so many groups of weights of half a panel apart: for each 32 of a row it writes to dst
-// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
-// weights, |w| and s; all of 8 rows.
+// apart6 takes so many groups of weights of half a panel, of 6 bits, apart: with 32 added, 8 rows of
+// words follow one another.
+//
+//go:noescape
+func apart6AVX2(dst, w *byte, groups int)
+
+// apart32 takes so many groups of weights of half a panel, of 8 bits, apart: for each 32 of a row it
+// writes to dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each
+// word of weights, |w| and s; all of 8 rows.
 //
 //go:noescape
 func apart32AVX2(dst, w *byte, groups int)
 
-// apart16 takes so many groups of weights of half a panel apart: for each 16 of a row it writes to dst
-// -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each word of
-// weights, |w| and s; all of 8 rows.
+// apart16 takes so many groups of weights of half a panel, of 8 bits, apart: for each 16 of a row it
+// writes to dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each
+// word of weights, |w| and s; all of 8 rows.
 //
 //go:noescape
 func apart16AVX2(dst, w *byte, groups int)
@@ -1716,14 +1674,17 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 }
 
 // tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape() (rows, columns int) {
+func tileShape(wide bool) (rows, columns int) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		return 6, 32
 	case cpu.Current() == cpu.AVXVNNI:
 		return 3, 16
 	default:
-		return 6, 8
+		if wide {
+			return 5, 16
+		}
+		return 4, 16
 	}
 }
 
@@ -1858,10 +1819,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 0<<3 + 4:
 			tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 0<<3 + 5:
-			tile32x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 0<<3 + 6:
-			tile32x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 1:
 			tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 2:
@@ -1870,10 +1827,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 4:
 			tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 5:
-			tileOffsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 6:
-			tileOffsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 1:
 			tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 2:
@@ -1882,10 +1835,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 4:
 			tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 5:
-			tile16x5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 6:
-			tile16x6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 1:
 			tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 2:
@@ -1904,10 +1853,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16Offsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
 			tile16Offsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 5:
-			tile16Offsetx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 6:
-			tile16Offsetx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:
@@ -1924,27 +1869,34 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	}
 }
 
-// apartShape is the most rows and the columns of a tile of a wide form if the current tier has the weights taken
-// apart, otherwise 0.
-func apartShape() (rows, columns int) {
+// takenApart tells whether the current tier's tiles have weights that were taken apart.
+func takenApart() bool {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
-		return 0, 0
+		return false
 	case cpu.Current() == cpu.AVXVNNI:
-		return 0, 0
+		return false
 	default:
-		return 5, 16
+		return true
 	}
 }
 
-// apart takes weights of which so many share a scale apart for a tile; see apart32.
+// apart takes weights of half a panel apart for tiles of a kind; see apart6 and apart32.
 //
 //go:noinline
-func apart(each int, dst, w *byte, groups int) {
-	switch each {
-	case 32:
+func apart(kind int, dst, w *byte, groups int) {
+	switch kind {
+	case 0:
+		apart6AVX2(dst, w, groups)
+	case 1:
+		apart6AVX2(dst, w, groups)
+	case 2:
+		apart6AVX2(dst, w, groups)
+	case 3:
 		apart32AVX2(dst, w, groups)
-	case 16:
+	case 4:
+		apart6AVX2(dst, w, groups)
+	case 5:
 		apart16AVX2(dst, w, groups)
 	default:
 		panic("no weights are taken apart")

@@ -308,288 +308,306 @@ func unpackQ8_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile32x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tileOffsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 //
 //go:noescape
 func tile16Offsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -773,7 +791,7 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 }
 
 // tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape() (rows, columns int) {
+func tileShape(wide bool) (rows, columns int) {
 	switch {
 	case cpu.Current() == cpu.I8MM:
 		return 6, 8
@@ -918,16 +936,15 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 	}
 }
 
-// apartShape is the most rows and the columns of a tile of a wide form if the current tier has the weights taken
-// apart, otherwise 0.
-func apartShape() (rows, columns int) {
-	return 0, 0
+// takenApart tells whether the current tier's tiles have weights that were taken apart.
+func takenApart() bool {
+	return false
 }
 
-// apart takes weights of which so many share a scale apart for a tile; see apart32.
+// apart takes weights of half a panel apart for tiles of a kind; see apart6 and apart32.
 //
 //go:noinline
-func apart(each int, dst, w *byte, groups int) {
+func apart(kind int, dst, w *byte, groups int) {
 	panic("no weights are taken apart")
 }
 

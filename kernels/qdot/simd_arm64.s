@@ -34305,8 +34305,8 @@ part:
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34409,8 +34409,8 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -34561,8 +34561,8 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34704,8 +34704,8 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -34934,8 +34934,8 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35116,8 +35116,8 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35352,8 +35352,8 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35573,8 +35573,8 @@ loop:
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35887,8 +35887,8 @@ loop:
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36207,8 +36207,9 @@ loop:
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36320,8 +36321,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36492,8 +36494,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36649,8 +36652,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36911,8 +36915,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37112,8 +37117,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37380,8 +37386,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37625,8 +37632,9 @@ loop:
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37983,8 +37991,9 @@ loop:
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38347,8 +38356,8 @@ loop:
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38464,8 +38473,8 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38650,8 +38659,8 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38817,8 +38826,8 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39109,8 +39118,8 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39326,8 +39335,8 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39624,8 +39633,8 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39891,8 +39900,8 @@ loop:
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40295,8 +40304,8 @@ loop:
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one,
-// otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
+// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40705,8 +40714,9 @@ loop:
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -40838,8 +40848,9 @@ loop:
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -41062,8 +41073,9 @@ loop:
 
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -41255,8 +41267,9 @@ loop:
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -41609,8 +41622,9 @@ loop:
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -41862,8 +41876,9 @@ loop:
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -42222,8 +42237,9 @@ loop:
 
 // tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -42535,8 +42551,9 @@ loop:
 
 // tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -43025,8 +43042,9 @@ loop:
 
 // tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, with
-// AVX-VNNI one, otherwise half a panel. With AVX2 the weights must be -32 to 31.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
+// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
+// panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //

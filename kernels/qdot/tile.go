@@ -29,15 +29,15 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	if !vectors() {
 		return false
 	}
-	if most, _ := apartShape(); f.wide && most > 0 {
-		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
-		return true
-	}
-	most, width := tileShape()
+	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
 	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
 	if f.offset {
 		_ = form.M[2*n-1]
+	}
+	if takenApart() {
+		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
+		return true
 	}
 	tiles := (rows + most - 1) / most
 	for from := 0; from < k; from += tileDepth {
@@ -65,23 +65,27 @@ const apartDepth = 1024
 // apartBytes is the most bytes that so many weights of a panel take when they are taken apart.
 func apartBytes(k int) int { return k / 16 * 2 * (32 + 4*64) }
 
-// tileApart is Tile of a wide form in a tier whose tiles have their weights taken apart.
+// tileApart is tileFast of a tier whose tiles have weights that were taken apart.
 func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
-	most, width := apartShape()
+	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
-	tiles := (rows + most - 1) / most
+	m, tiles := (*float32)(nil), (rows+most-1)/most
 	for from := 0; from < k; from += apartDepth {
 		depth := min(apartDepth, k-from)
 		weights, half := form.apart[:apartBytes(depth)], apartBytes(depth)/2
 		for j := 0; j < cols; j += width {
-			p, scales := j/Rows, from/f.each*Rows
+			p := j / Rows
+			scales := p*n + from/f.each*Rows
+			if f.offset {
+				m = &form.M[scales]
+			}
 			for h := range 2 {
-				apart(f.each, &weights[h*half], &form.Bytes[(p*k+from)*Rows+h*32], depth/Group)
+				apart(kind, &weights[h*half], &form.Bytes[(p*k+from)*Rows+h*32], depth/Group)
 			}
 			for t := range tiles {
 				first, end := t*rows/tiles, (t+1)*rows/tiles
 				partTile(kind, end-first, min(width, cols-j), width, depth/Group, &weights[0], half,
-					&form.S[p*n+scales], nil, 0, &x[first*stride+from/Group*Record], stride, c[first*ldc+j:], ldc,
+					&form.S[scales], m, 0, &x[first*stride+from/Group*Record], stride, c[first*ldc+j:], ldc,
 					add || from > 0)
 			}
 		}

@@ -48,12 +48,20 @@ func (f *tileForm) narrow() int {
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
 var (
-	qdotRows    = map[*tier]int{avx512: 6, avxvnni: 3, avx2: 6, i8mm: 6, neon: 4}
-	qdotColumns = map[*tier]int{avx512: 32, avxvnni: 16, avx2: 8, i8mm: 8, neon: 8}
+	qdotRows    = map[*tier]int{avx512: 6, avxvnni: 3, avx2: 4, i8mm: 6, neon: 4}
+	qdotColumns = map[*tier]int{avx512: 32, avxvnni: 16, avx2: 16, i8mm: 8, neon: 8}
 )
 
+// mostRows is the most rows of a tile of the form.
+func (f *tileForm) mostRows(t *tier) int {
+	if f.wide && t == avx2 {
+		return 5
+	}
+	return qdotRows[t]
+}
+
 // qdotTiles writes the products of a form with a few rows of activations. With AVX-512 a tile has two panels, with
-// AVX-VNNI one, otherwise half of one.
+// AVX-VNNI and AVX2 one, otherwise half of one.
 func (s *source) qdotTiles() {
 	const list = "groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, " +
 		"c *float32, ldc int, add bool"
@@ -64,18 +72,13 @@ func (s *source) qdotTiles() {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
 			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
 				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on, with AVX-VNNI one, otherwise half "+
-				"a panel.",
+				"beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with AVX2 one, its "+
+				"halves as apart writes them, wnext bytes apart; otherwise half a panel.",
 				name, rows, form.doc)
-			if form.wide {
-				doc += " With AVX2 it has one panel, whose halves are wnext bytes apart and as apart writes them."
-			} else {
-				doc += " With AVX2 the weights must be -32 to 31."
-			}
 			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
-				if rows > qdotRows[t] || form.wide && t == avx2 && rows > apartRows {
+				if rows > form.mostRows(t) {
 					continue
 				}
 				kernel := name
@@ -86,8 +89,6 @@ func (s *source) qdotTiles() {
 					s.qdotTile512(f, form, rows)
 				case t == avxvnni:
 					s.qdotTileVNNI(f, form, rows)
-				case t == avx2 && form.wide:
-					s.qdotTileApart(f, form, rows)
 				case t == avx2:
 					s.qdotTile256(f, form, rows)
 				case t == i8mm && rows > 1:
@@ -107,13 +108,19 @@ func (s *source) qdotTiles() {
 	choose := func(t *tier) string {
 		return fmt.Sprintf("switch kind<<3 + rows {\n%sdefault:\npanic(\"no such tile\")\n}\n", cases[t])
 	}
-	shape := func(t *tier) string { return fmt.Sprintf("return %d, %d\n", qdotRows[t], qdotColumns[t]) }
+	shape := func(t *tier) string {
+		text := fmt.Sprintf("return %d, %d\n", qdotRows[t], qdotColumns[t])
+		if wide := (&tileForm{wide: true}).mostRows(t); wide != qdotRows[t] {
+			text = fmt.Sprintf("if wide {\nreturn %d, %d\n}\n", wide, qdotColumns[t]) + text
+		}
+		return text
+	}
 	const text = "\n// tileShape is the most rows and the columns of a tile in the current tier.\n" +
-		"func tileShape() (rows, columns int) {\n%s}\n" +
+		"func tileShape(wide bool) (rows, columns int) {\n%s}\n" +
 		"\n// tile computes a tile in the current tier; see tile32x1.\nfunc tile(kind, rows int, " + list + ") {\n%s}\n"
 	s.extra["amd64"] += fmt.Sprintf(text, byTier(shape, avx512, avxvnni, avx2), byTier(choose, avx512, avxvnni, avx2))
 	s.extra["arm64"] += fmt.Sprintf(text, byTier(shape, i8mm, neon), byTier(choose, i8mm, neon))
-	s.extra["none"] += fmt.Sprintf("\nfunc tileShape() (rows, columns int) { %s }\n"+
+	s.extra["none"] += fmt.Sprintf("\nfunc tileShape(wide bool) (rows, columns int) { %s }\n"+
 		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
 }
 

@@ -2,98 +2,63 @@ package main
 
 import "fmt"
 
-// qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. VPMADDUBSW multiplies bytes without sign by bytes
-// with sign and adds two products, in 16 bits. Weights of 6 bits, to which 32 is added, have no sign, and the sums of
-// four products fit in 16 bits. For weights of 8 bits see qdotTileApart.
+// qdotTile256: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11; the weights were taken apart, see qdotApart, and
+// those of the second half of the panel lie R9 further on. A load of activations is for two vectors of weights, and the
+// sums of floats are in memory, to which they cost a store a group: of all that loads vectors or calculates with them,
+// little more than four instructions find a place in a cycle.
 func (s *source) qdotTile256(f *function, form tileForm, rows int) {
-	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
-		"integers in Y%d to Y%d, weights in Y12 and Y13.", 32*8, rows*recordBytes, rows-1,
-		rows, 2*rows-1))
-	const weights, scratch = 12, 14 // and the register after each
-	place := func(i, offset int) string {
-		return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
-	}
-	eachC := func(write func(at string, i int)) {
-		s.p("MOVQ %s, AX", s.args["c"])
-		s.p("MOVQ %s, BX", s.args["ldc"])
-		s.p("SHLQ $2, BX")
-		for i := range rows {
-			write("(AX)", i)
-			if i+1 < rows {
-				s.p("ADDQ BX, AX")
-			}
-		}
-	}
+	const vectors = 2
+	b := &tile256{source: s, form: form, rows: rows, turn: 32 / form.each * form.apartBytes(form.each/4)}
+	s.locals = rows*vectors*32 + 32
+	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 16 rows, taken apart, %d bytes, and %d bytes of x. Sums "+
+		"at R10, integers in Y0 to Y%d, weights from Y%d on.", vectors*b.turn, rows*recordBytes, rows*vectors-1,
+		b.weights()))
+	s.p("LEAQ 31(SP), R10")
+	s.p("ANDQ $-32, R10")
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
-	eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, i) })
+	b.eachSum(func(at string, i int) {
+		s.p("VMOVUPS %s, Y0", at)
+		s.p("VMOVAPS Y0, %d(R10)", 32*i)
+	})
 	s.p("JMP start")
 	s.place("zero")
-	for i := range rows {
-		s.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
+	s.p("VXORPS Y0, Y0, Y0")
+	for i := range rows * vectors {
+		s.p("VMOVAPS Y0, %d(R10)", 32*i)
 	}
 	s.place("start")
-	s.p("MOVQ %s, CX", s.args["groups"])
-	s.p("MOVQ %s, DI", s.args["w"])
-	s.p("MOVQ %s, DX", s.args["s"])
+	for _, arg := range [][2]string{{"groups", "CX"}, {"w", "DI"}, {"wnext", "R9"}, {"s", "DX"}, {"x", "SI"},
+		{"ldx", "R11"}} {
+		s.p("MOVQ %s, %s", s.args[arg[0]], arg[1])
+	}
 	if form.offset {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
-	s.p("MOVQ %s, SI", s.args["x"])
-	s.p("MOVQ %s, R11", s.args["ldx"])
 	s.p("SHLQ $2, R11")
 	if rows > 3 {
 		s.p("LEAQ (R11)(R11*2), R8")
 		s.p("ADDQ SI, R8")
 	}
-	s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
-	s.p("LEAQ consts<>+%d(SB), R10", s.constant(0x60606060, 4))
+	if ones := s.constant(0x00010001, 4); form.wide {
+		s.p("VMOVDQU consts<>+%d(SB), Y15", ones)
+	} else {
+		s.p("LEAQ consts<>+%d(SB), AX", ones) // short to name in the loop
+	}
 	s.p("PCALIGN $64")
 	s.place("loop")
 	for part := range 32 / form.each {
-		first := part * form.each / 4
-		for i := range rows {
-			s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
-			s.p("VPSLLD $5, Y%d, Y%d", rows+i, rows+i)
+		if form.wide {
+			b.wide(part)
+		} else {
+			b.narrow(part)
 		}
-		for word := first; word < first+form.each/4; word += 2 {
-			for j := range 2 {
-				s.p("VMOVDQU %d(DI), Y%d", (word+j)*64, weights+j)
-				s.p("VPSUBB (R10), Y%d, Y%d", weights+j, weights+j)
-			}
-			for i := range rows {
-				for j := range 2 {
-					s.p("VPBROADCASTD %s, Y%d", place(i, 4*(word+j)), scratch+j)
-					s.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch+j, weights+j, scratch+j)
-				}
-				s.p("VPADDW Y%d, Y%d, Y%d", scratch+1, scratch, scratch)
-				s.p("VPMADDWD (R9), Y%d, Y%d", scratch, scratch)
-				s.p("VPADDD Y%d, Y%d, Y%d", scratch, rows+i, rows+i)
-			}
-		}
-		s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
-		for i := range rows {
-			a := rows + i
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-			s.p("VCVTDQ2PS Y%d, Y%d", a, a)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
-			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
-		}
-		if !form.offset {
-			continue
-		}
-		s.p("VMOVUPS %d(R12), Y%d", part*64, weights)
-		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(part)), scratch)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-			s.p("VADDPS Y%d, Y%d, Y%d", scratch, i, i)
-		}
+		b.scale(part)
 	}
 	if form.offset {
 		s.p("ADDQ $%d, R12", 64*32/form.each)
 	}
-	s.p("ADDQ $%d, DI", 32*16)
+	s.p("ADDQ $%d, DI", b.turn)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
 	s.p("ADDQ $%d, SI", recordBytes)
 	if rows > 3 {
@@ -101,7 +66,137 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	}
 	s.p("DECQ CX")
 	s.p("JNE loop")
-	eachC(func(at string, i int) { s.p("VMOVUPS Y%d, %s", i, at) })
+	b.eachSum(func(at string, i int) {
+		s.p("VMOVAPS %d(R10), Y0", 32*i)
+		s.p("VMOVUPS Y0, %s", at)
+	})
 	s.p("VZEROUPPER")
 	s.p("RET")
+}
+
+// A tile256 is what the parts of a tile of AVX2 have in common.
+type tile256 struct {
+	*source
+	form       tileForm
+	rows, turn int // rows of activations; bytes of half a panel's weights in a turn of the loop
+}
+
+// The registers behind those of weights.
+const (
+	activations256 = 12
+	scratch256     = 13 // to 15, but for the ones of wide
+)
+
+// weights is the first register of weights.
+func (b *tile256) weights() int {
+	if b.form.wide {
+		return 10
+	}
+	return 8
+}
+
+func (b *tile256) place(i, offset int) string {
+	return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
+}
+
+// from is where the weights of half v of the panel that share a scale have their byte offset.
+func (b *tile256) from(part, offset, v int) string {
+	return fmt.Sprintf("%d(DI)%s", part*b.form.apartBytes(b.form.each/4)+offset, []string{"", "(R9*1)"}[v])
+}
+
+// eachSum calls write with where c has each of the sums.
+func (b *tile256) eachSum(write func(at string, i int)) {
+	b.p("MOVQ %s, AX", b.args["c"])
+	b.p("MOVQ %s, BX", b.args["ldc"])
+	b.p("SHLQ $2, BX")
+	for i := range 2 * b.rows {
+		if write(fmt.Sprintf("%d(AX)", i%2*32), i); i%2 == 1 {
+			b.p("ADDQ BX, AX")
+		}
+	}
+}
+
+// narrow writes the products of weights of 6 bits that share a scale. Sums of four products fit in 16 bits.
+func (b *tile256) narrow(part int) {
+	const x, scratch = activations256, scratch256
+	w := b.weights()
+	for i := range b.rows {
+		b.p("VPBROADCASTD %s, Y%d", b.place(i, b.form.sumAt(part)), x)
+		for v := range 2 {
+			b.p("VPSLLD $5, Y%d, Y%d", x, 2*i+v)
+		}
+	}
+	for word := 0; word < b.form.each/4; word += 2 {
+		for j := range 2 {
+			for v := range 2 {
+				b.p("VMOVDQU %s, Y%d", b.from(part, 32*(word+j), v), w+2*j+v)
+			}
+		}
+		for i := range b.rows {
+			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word), x)
+			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w, scratch)
+			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+1, scratch+1)
+			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word+4), x)
+			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+2, scratch+2)
+			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+3, x)
+			for v, other := range []int{scratch + 2, x} {
+				b.p("VPADDW Y%d, Y%d, Y%d", other, scratch+v, scratch+v)
+				b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, scratch+v)
+				b.p("VPADDD Y%d, Y%d, Y%d", scratch+v, 2*i+v, 2*i+v)
+			}
+		}
+	}
+}
+
+// wide writes the products of weights of 8 bits that share a scale.
+func (b *tile256) wide(part int) {
+	const x, scratch, ones = activations256, scratch256, 15
+	w := b.weights()
+	for i := range 2 * b.rows {
+		b.p("VMOVDQU %s, Y%d", b.from(part, 0, i%2), i)
+	}
+	for word := range b.form.each / 4 {
+		for v := range 2 {
+			b.p("VMOVDQU %s, Y%d", b.from(part, 32+64*word, v), w+v)
+		}
+		for i := range b.rows {
+			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word), x)
+			for v := range 2 {
+				b.p("VPXOR %s, Y%d, Y%d", b.from(part, 64+64*word, v), x, scratch+v)
+				b.p("VPMADDUBSW Y%d, Y%d, Y%d", scratch+v, w+v, scratch+v)
+				b.p("VPMADDWD Y%d, Y%d, Y%d", ones, scratch+v, scratch+v)
+				b.p("VPADDD Y%d, Y%d, Y%d", scratch+v, 2*i+v, 2*i+v)
+			}
+		}
+	}
+}
+
+// scale adds what the integers are worth to the sums.
+func (b *tile256) scale(part int) {
+	const x, product, sum, scaled = activations256, scratch256, scratch256 + 1, scratch256 + 2
+	w := b.weights()
+	for v := range 2 {
+		b.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, w+v)
+		if b.form.offset {
+			b.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, w+2+v)
+		}
+	}
+	for i := range b.rows {
+		b.p("VBROADCASTSS %s, Y%d", b.place(i, recordScale), x)
+		if b.form.offset {
+			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(part)), scaled)
+		}
+		for v := range 2 {
+			a := 2*i + v
+			b.p("VMULPS Y%d, Y%d, Y%d", x, w+v, product)
+			b.p("VCVTDQ2PS Y%d, Y%d", a, a)
+			b.p("VMULPS Y%d, Y%d, Y%d", product, a, a)
+			b.p("VADDPS %d(R10), Y%d, Y%d", 32*a, a, sum)
+			if b.form.offset {
+				b.p("VMULPS Y%d, Y%d, Y%d", scaled, w+2+v, product)
+				b.p("VADDPS Y%d, Y%d, Y%d", product, sum, sum)
+			}
+			b.p("VMOVAPS Y%d, %d(R10)", sum, 32*a)
+		}
+	}
 }
