@@ -106,8 +106,9 @@ type blockProduct struct {
 // vecWork is how many multiplications of one row a worker does at once at least.
 const vecWork = 1 << 18
 
-// aloneWork is the same if there is one worker, who need not wait for anybody at the end. It is short for a stop.
-const aloneWork = 1 << 20
+// mostVecWork is up to how many if there are more: memory rests when a worker begins with what it was handed out, but
+// waiting for a stop must be short.
+const mostVecWork = 1 << 20
 
 // streams is how many panels from distant places are read at the same time.
 const streams = 4
@@ -145,11 +146,14 @@ func (c *Ctx) vecs(list []blockProduct) {
 		p.first = total
 		total += len(p.y) / (p.m * p.n) * units
 	}
-	half, work := total, aloneWork
-	if par.Most(&c.c.env.Control, total) > 1 {
-		half, work = total/2, vecWork
+	half, work := total, streams*qdot.Rows*list[0].k // of a unit
+	workers := par.Most(&c.c.env.Control, total)
+	if workers > 1 {
+		half = total / 2
 	}
-	c.Split(total, max(1, work/(streams*qdot.Rows*list[0].k)), func(lo, hi int) {
+	// So few turns that all workers end at about the same time.
+	turns := workers * ceilDiv(total*work, workers*mostVecWork)
+	c.Split(total, max(1, vecWork/work, ceilDiv(total, turns)), func(lo, hi int) {
 		someVecs(list, lo, min(hi, half))
 		if hi > half { // a worker that takes what is last reads on, too, and not back
 			someVecs(list, total+half-hi, total+half-max(lo, half))
