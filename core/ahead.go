@@ -11,41 +11,56 @@ import (
 // foresight remembers in which order products of few rows read their weights. Token after token it is the same, so
 // that workers who wait for the next product can fetch what they will read in it. It knows addresses and keeps nothing
 // alive.
+//
+// It also remembers what operations looked at between two products: handles, plans, pages. What is read in a product
+// pushes them out of the caches, and one after another they would come back at the speed at which each leads to the
+// next. After the product they are asked for together.
 type foresight struct {
 	last  *reading
 	known map[uintptr]*reading // by the first address of the first weight
+	seen  [mostSeen]glance     // since the last product
+	count int                  // of seen
 }
 
-// reading is where workers begin to read the weights of a product, or of several that are handed out together.
+// glance is lines of memory that an operation looked at.
+type glance struct {
+	at    uintptr
+	lines int
+}
+
+// reading is where workers begin to read the weights of a product, or of several that are handed out together, and
+// what operations looked at afterwards.
 type reading struct {
+	first   uintptr  // address of the first weight
 	next    *reading // the one that came after it the last time; may be nil
 	streams [streams]uintptr
 	pieces  int64 // that are worth fetching
 	at      atomic.Int64
 	errand  par.Errand
+	after   []glance // what was looked at before the next, the last time
 }
 
 const (
 	mostReadings = 1 << 13 // that are remembered
 	mostFetched  = 1 << 20 // bytes that are fetched of one product, about a second-level cache
 	pieceLines   = 16      // that are fetched of a stream at once
+	mostSeen     = 64      // glances that are remembered of one product
 )
 
-// newReading is of a p whose first unit for workers is the given one; nil if there is nothing to fetch.
-func newReading(p *blockProduct, unit int) *reading {
+// watch is where workers begin to read a p whose first unit for them is the given one, if there is something to fetch.
+func (r *reading) watch(p *blockProduct, unit int) {
 	quarter, units := p.streamed()
 	left := quarter - unit%units
 	if !p.direct || left <= 0 {
-		return nil
+		return
 	}
 	const piece = pieceLines * qdot.Line
-	r := &reading{pieces: int64(streams * ceilDiv(min(mostFetched/streams, left*p.panel), piece))}
+	r.pieces = int64(streams * ceilDiv(min(mostFetched/streams, left*p.panel), piece))
 	r.errand = par.Errand{Piece: r.piece}
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(p.panels(unit/units, unit%units*qdot.Rows))))
 	for s := range r.streams {
 		r.streams[s] = base + uintptr(s*quarter*p.panel)
 	}
-	return r
 }
 
 // piece fetches some lines of the next stream in turn and reports whether there were any. When several workers come to
@@ -59,27 +74,49 @@ func (r *reading) piece() bool {
 	return true
 }
 
-// read notes that the products of the list were computed, of which workers began with unit half, and has them fetch
-// what came next the last time.
-func (f *foresight) read(list []blockProduct, half int) {
+// look notes that an operation looks at lines of memory from p on.
+func (f *foresight) look(p unsafe.Pointer, lines int) {
+	if f.last != nil && f.count < mostSeen {
+		f.seen[f.count] = glance{uintptr(p), lines}
+		f.count++
+	}
+}
+
+// read notes that the products of the list were computed, of which workers began with unit half, asks for what was
+// looked at after them the last time, and has workers fetch what came next then.
+func (f *foresight) read(list []blockProduct, half int, workers bool) {
+	r := f.of(list, half, workers)
+	if f.last != nil {
+		f.last.next = r
+		f.last.after = append(f.last.after[:0], f.seen[:f.count]...)
+	}
+	f.last, f.count = r, 0
+	for _, g := range r.after {
+		qdot.Fetch(g.at, g.lines)
+	}
+	if next := r.next; workers && next != nil && next.pieces > 0 {
+		next.at.Store(0)
+		par.Meanwhile(&next.errand)
+	}
+}
+
+// of is the reading of the products of the list.
+func (f *foresight) of(list []blockProduct, half int, workers bool) *reading {
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(list[0].bytes)))
+	if f.last != nil && f.last.next != nil && f.last.next.first == first {
+		return f.last.next
+	}
 	r := f.known[first]
 	if r == nil {
-		p := unitOf(list, half)
-		if r = newReading(p, half-p.first); r == nil {
-			return
+		r = &reading{first: first}
+		if workers {
+			p := unitOf(list, half)
+			r.watch(p, half-p.first)
 		}
 		if f.known == nil || len(f.known) == mostReadings {
 			f.known = map[uintptr]*reading{}
 		}
 		f.known[first] = r
 	}
-	if f.last != nil {
-		f.last.next = r
-	}
-	f.last = r
-	if r.next != nil {
-		r.next.at.Store(0)
-		par.Meanwhile(&r.next.errand)
-	}
+	return r
 }

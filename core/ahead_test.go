@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
-// Products of one row are remembered in their order, and what is fetched for the next one lies in its weights.
+// Products of one row are remembered in their order, what is fetched for the next one lies in its weights, and what
+// operations look at in between is remembered, too.
 func TestForesight(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
 	weight := func(out int) *Tensor {
@@ -48,7 +50,24 @@ func TestForesight(t *testing.T) {
 		t.Errorf("%d pieces of %d", pieces, last.pieces)
 	}
 	alone := &Maker{Env: NewEnv(0, 1)}
-	if alone.Tensor(dtype.F32, "in=1024").Dot(c, "in"); alone.Env.ahead.known != nil {
-		t.Error("without a second worker nobody fetches")
+	y := alone.Tensor(dtype.F32, "in=1024")
+	for range 2 {
+		y.Dot(c, "in")
+		y.Add(y)
+	}
+	r := alone.Env.ahead.known[place(c)]
+	if r == nil || r.pieces != 0 {
+		t.Fatalf("without a second worker nobody fetches: %v", r)
+	}
+	saw := func(p unsafe.Pointer, lines int) bool { return slices.Contains(r.after, glance{uintptr(p), lines}) }
+	if !saw(unsafe.Pointer(y), handleLines) || !saw(unsafe.Pointer(&add.Info), infoLines) {
+		t.Errorf("after the product %v was looked at, not the operand at %p and its operation at %p", r.after, y, add)
+	}
+	for range 2 * mostSeen {
+		y.Add(y)
+	}
+	y.Dot(c, "in")
+	if n := len(r.after); n > mostSeen {
+		t.Errorf("%d glances are remembered", n)
 	}
 }

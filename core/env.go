@@ -31,6 +31,8 @@ type Env struct {
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info
 
+	recent [16]*Info // operations of the table that Lookup was asked for, by their names' length and first letter
+
 	pool   *mem.Pool
 	idle   []*roomy // tensors that nobody can reach, for reuse
 	scopes []*Scope

@@ -196,6 +196,24 @@ func All() []*Info {
 // Lookup is the operation that scripts call name, or nil.
 func Lookup(name string) *Info { return registry[name] }
 
+// Lookup is the operation that scripts of e's interpreter call name, or nil: of the table, else of e.Ops. e may be nil.
+// What was asked for before is found without the table, which is far more memory.
+func (e *Env) Lookup(name string) *Info {
+	if e == nil || name == "" {
+		return Lookup(name)
+	}
+	recent := &e.recent[(5*len(name)+int(name[0]))%len(e.recent)]
+	if *recent != nil && (*recent).Name == name {
+		return *recent
+	}
+	info := Lookup(name)
+	if info == nil {
+		return e.Ops[name]
+	}
+	*recent = info
+	return info
+}
+
 // Declare enters the operation with argument struct T into the table. It is called once per
 // operation, from a package variable.
 func Declare[T any, P interface {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/attn"
@@ -113,6 +114,10 @@ func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
 		if j >= len(part.Pages) || part.Pages[j].K == nil {
 			s.Fail(fmt.Sprintf("a row at position %d sees position %d, which is not kept", part.Start, j*PageLen),
 				"a layer has one window: give the same to all rows")
+		}
+		if p := &part.Pages[j]; (j+1)*PageLen >= end {
+			s.c.env.ahead.look(unsafe.Pointer(p.K), handleLines)
+			s.c.env.ahead.look(unsafe.Pointer(p.V), handleLines)
 		}
 		own := value
 		if a.V == nil {

@@ -28,9 +28,39 @@ type output struct {
 	from  []sizeRef // where each axis finds its size; operand -1: the operation's Sizes says it
 }
 
-type sizeRef struct{ operand, axis int }
+type sizeRef struct{ operand, axis int32 }
 
 type sizePair struct{ a, b sizeRef }
+
+// planRoom is a plan and its lists in one piece of memory.
+type planRoom struct {
+	Plan
+	lists  [4]*axis.List
+	dtypes [8]dtype.Type
+	words  [2]string
+	outs   [3]output
+	from   [9]sizeRef
+	same   [8]sizePair
+}
+
+// together is p with such of its lists beside it as there is room for: between two products it is in no cache.
+func (p *Plan) together() *Plan {
+	r := &planRoom{Plan: *p}
+	r.key.lists = append(r.lists[:0:len(r.lists)], p.key.lists...)
+	r.key.dtypes = append(r.dtypes[:0:len(r.dtypes)], p.key.dtypes...)
+	r.key.words = append(r.words[:0:len(r.words)], p.key.words...)
+	r.Plan.outs = append(r.outs[:0:len(r.outs)], p.outs...)
+	r.Plan.same = append(r.same[:0:len(r.same)], p.same...)
+	from := r.from[:0]
+	for i := range r.Plan.outs {
+		if o := &r.Plan.outs[i]; len(from)+len(o.from) <= cap(from) {
+			at := len(from)
+			from = append(from, o.from...)
+			o.from = from[at:len(from):len(from)]
+		}
+	}
+	return &r.Plan
+}
 
 // planKey is the name-bearing part of a call, in field order.
 type planKey struct {
@@ -62,10 +92,11 @@ func (c *call) findPlan() *Plan {
 			break
 		}
 		if c.matches(&p.key) {
+			c.env.ahead.look(unsafe.Pointer(p), planLines)
 			return p
 		}
 	}
-	p := c.makePlan()
+	p := c.makePlan().together()
 	for i := range uintptr(planProbe) {
 		if cache.slots[(h+i)%planSlots].CompareAndSwap(nil, p) {
 			return p
@@ -219,7 +250,7 @@ func (c *call) makePlan() *Plan {
 		for i, t := range c.in {
 			if t != nil {
 				if k := t.axes.Index(name); k >= 0 {
-					return sizeRef{i, k}
+					return sizeRef{int32(i), int32(k)}
 				}
 			}
 		}
@@ -230,8 +261,8 @@ func (c *call) makePlan() *Plan {
 			continue
 		}
 		for k, name := range t.axes.Names() {
-			if first := find(name); first.operand != i {
-				p.same = append(p.same, sizePair{first, sizeRef{i, k}})
+			if first := find(name); int(first.operand) != i {
+				p.same = append(p.same, sizePair{first, sizeRef{int32(i), int32(k)}})
 			}
 		}
 	}

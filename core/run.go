@@ -5,9 +5,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // call is the frame of one operation in progress. Frames are reused.
@@ -73,6 +75,7 @@ func (i *Info) exec(env *Env, op Op) *call {
 		env = commons.take()
 	}
 	c := env.enter(i, op)
+	env.ahead.look(unsafe.Pointer(i), infoLines)
 	done := false
 	defer func() {
 		if !done {
@@ -303,6 +306,7 @@ func (c *call) gather() {
 		if t == nil {
 			continue
 		}
+		c.env.ahead.look(unsafe.Pointer(t), handleLines)
 		if end := t.ending(); end != nil {
 			c.fail(c.describe(t)+" "+end.text(t), end.hint(c.param(t)))
 		}
@@ -323,6 +327,13 @@ func (c *call) gather() {
 		c.checkQuantized()
 	}
 }
+
+// How many cache lines a Tensor with the buffer behind it takes, a Plan, and what every call looks at of an Info.
+const (
+	handleLines = int(unsafe.Sizeof(roomy{})+qdot.Line-1) / qdot.Line
+	planLines   = int(unsafe.Sizeof(planRoom{})+qdot.Line-1) / qdot.Line
+	infoLines   = int(unsafe.Offsetof(Info{}.plans)+qdot.Line-1) / qdot.Line
+)
 
 // checkQuantized refuses quantized operands and dtypes that the operation does not take.
 func (c *call) checkQuantized() {
@@ -442,8 +453,8 @@ func (c *call) matchSizes(except *axis.List) {
 	for _, pair := range c.plan.same {
 		a, b := c.in[pair.a.operand], c.in[pair.b.operand]
 		x, y := a.sizes[pair.a.axis], b.sizes[pair.b.axis]
-		if x != y && !except.Has(a.axes.At(pair.a.axis)) {
-			c.sizeConflict(a, b, a.axes.At(pair.a.axis))
+		if x != y && !except.Has(a.axes.At(int(pair.a.axis))) {
+			c.sizeConflict(a, b, a.axes.At(int(pair.a.axis)))
 		}
 	}
 }

@@ -159,9 +159,7 @@ func (c *Ctx) vecs(list []blockProduct) {
 			someVecs(list, total+half-hi, total+half-max(lo, half))
 		}
 	})
-	if half < total {
-		c.c.env.ahead.read(list, half)
-	}
+	c.c.env.ahead.read(list, half, half < total)
 }
 
 // unitOf is the product whose unit that is, of those of the list.

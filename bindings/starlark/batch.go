@@ -14,11 +14,11 @@ import (
 // which position, and what came before, so that the layer need not.
 type batch struct {
 	m         *Model
-	rows      kv.Batch                 // nil: every sequence is whole, and its places are along seq
-	positions *core.Tensor             // [row], or [seq]
-	last      []int64                  // the rows whose scores are wanted; nil: all
-	ropes     []ropeTables             // what rope has computed
-	methods   map[string]*star.Builtin // those that were asked for
+	rows      kv.Batch         // nil: every sequence is whole, and its places are along seq
+	positions *core.Tensor     // [row], or [seq]
+	last      []int64          // the rows whose scores are wanted; nil: all
+	ropes     []ropeTables     // what rope has computed
+	methods   [7]*star.Builtin // those of batchMethods that were asked for
 }
 
 func (b *batch) String() string        { return "<batch>" }
@@ -38,27 +38,25 @@ func (b *batch) free() {
 // Holds visits the positions.
 func (b *batch) Holds(visit func(star.Value)) { visit(Tensor{b.positions}) }
 
-var batchMethods = map[string]*star.Builtin{
-	"attend":        star.NewBuiltin("attend", batchAttend),
-	"attend_latent": star.NewBuiltin("attend_latent", batchAttendLatent),
-	"conv":          star.NewBuiltin("conv", batchConv),
-	"delta_rule":    star.NewBuiltin("delta_rule", batchDeltaRule),
-	"last":          star.NewBuiltin("last", batchLast),
-	"rope":          star.NewBuiltin("rope", batchRope),
-	"wkv":           star.NewBuiltin("wkv", batchWKV),
+var batchMethods = [...]*star.Builtin{
+	star.NewBuiltin("attend", batchAttend),
+	star.NewBuiltin("attend_latent", batchAttendLatent),
+	star.NewBuiltin("conv", batchConv),
+	star.NewBuiltin("delta_rule", batchDeltaRule),
+	star.NewBuiltin("last", batchLast),
+	star.NewBuiltin("rope", batchRope),
+	star.NewBuiltin("wkv", batchWKV),
 }
 
 // Attr is a method by name, or positions, where each row stands in its sequence.
 func (b *batch) Attr(name string) (star.Value, error) {
-	if m, ok := b.methods[name]; ok {
-		return m, nil
-	}
-	if m, ok := batchMethods[name]; ok {
-		if b.methods == nil {
-			b.methods = make(map[string]*star.Builtin, len(batchMethods))
+	for i, m := range batchMethods {
+		if m.Name() == name {
+			if b.methods[i] == nil {
+				b.methods[i] = m.BindReceiver(b)
+			}
+			return b.methods[i], nil
 		}
-		b.methods[name] = m.BindReceiver(b)
-		return b.methods[name], nil
 	}
 	if name == "positions" {
 		return Tensor{b.positions}, nil

@@ -132,9 +132,11 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	if !all {
 		b.last = last
 	}
-	x, made, err := it.step(m, "embed", m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b)
+	x, made, err := it.step(m, m.fns["embed"],
+		star.Tuple{m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b})
+	layer := m.fns["layer"]
 	for i := 0; i < m.layers && err == nil; i++ {
-		y, own, failed := it.step(m, "layer", m.m, star.MakeInt(i), Tensor{x}, b)
+		y, own, failed := it.step(m, layer, star.Tuple{m.m, star.MakeInt(i), Tensor{x}, b})
 		if err = failed; err == nil && y != x {
 			if made {
 				m.leave(x)
@@ -147,7 +149,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	}
 	var y *core.Tensor
 	if all || len(last) > 0 {
-		if y, _, err = it.step(m, "logits", m.m, Tensor{x}, b); err != nil {
+		if y, _, err = it.step(m, m.fns["logits"], star.Tuple{m.m, Tensor{x}, b}); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +165,7 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 // project's families keep nothing else, so that handles are used again; those of others may put tensors where they
 // are found later, such as in a list of the program, and have to be told that these have ended. made is false if the
 // function returned a tensor that was there before, such as b.positions or a variable.
-func (it *Interp) step(m *Model, part string, args ...star.Value) (x *core.Tensor, made bool, err error) {
+func (it *Interp) step(m *Model, fn star.Callable, args star.Tuple) (x *core.Tensor, made bool, err error) {
 	var s *core.Scope
 	if m.keepsNothing {
 		s = it.env.OpenPrivate()
@@ -171,13 +173,13 @@ func (it *Interp) step(m *Model, part string, args ...star.Value) (x *core.Tenso
 		s = it.env.Open()
 	}
 	defer s.Close()
-	v, err := star.Call(it.thread, m.fns[part], args, nil)
+	v, err := star.Call(it.thread, fn, args, nil)
 	if err != nil {
 		return nil, false, err
 	}
 	y, ok := v.(Tensor)
 	if !ok {
-		return nil, false, fmt.Errorf("%s returned %s, want a tensor", m.fns[part].Name(), v.Type())
+		return nil, false, fmt.Errorf("%s returned %s, want a tensor", fn.Name(), v.Type())
 	}
 	made = s.Owns(y.Tensor)
 	s.Close(y.Tensor)

@@ -106,13 +106,16 @@ func TestBuiltinsAreExplained(t *testing.T) {
 		}
 	}
 	for receiver, table := range map[star.Value]map[string]*star.Builtin{
-		Tensor{}: methods, &Model{}: modelMethods, &batch{}: batchMethods,
+		Tensor{}: methods, &Model{}: modelMethods,
 		&tensorFile{}: tensorFileMethods, &batchesOf{}: batchesMethods,
 		&optimizer{}: optimizerMethods, &ema{}: emaMethods,
 	} {
 		for b := range maps.Values(table) {
 			ours = append(ours, b.BindReceiver(receiver))
 		}
+	}
+	for _, b := range batchMethods {
+		ours = append(ours, b.BindReceiver(&batch{}))
 	}
 	for _, m := range []*starlarkstruct.Module{optimModule(), scheduleModule()} {
 		for v := range maps.Values(m.Members) {

@@ -35,8 +35,10 @@ func batchRope(t *star.Thread, fn *star.Builtin, args star.Tuple, kwargs []star.
 	key, plain := keyOf(kwargs)
 	plain = plain && b.rows != nil && x.Tensor.DType() == dtype.F32
 	if plain {
-		if i := slices.IndexFunc(b.ropes, func(have ropeTables) bool { return have.key == key }); i >= 0 {
-			return Tensor{b.ropes[i].turn(b.rows[0].Cache.Env(), x.Tensor)}, nil
+		for i := range b.ropes { // which are large
+			if have := &b.ropes[i]; have.key == key {
+				return Tensor{have.turn(b.rows[0].Cache.Env(), x.Tensor)}, nil
+			}
 		}
 	}
 	settings := b.m.ropes

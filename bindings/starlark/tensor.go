@@ -117,11 +117,7 @@ func isNumber(v star.Value) bool {
 
 // Attr is a property or a method by name.
 func (x Tensor) Attr(name string) (star.Value, error) {
-	info := core.Lookup(name)
-	if info == nil && x.Env() != nil {
-		info = x.Env().Ops[name]
-	}
-	if info != nil && isMethod(info) {
+	if info := x.Env().Lookup(name); info != nil && isMethod(info) {
 		return &opFunc{info: info, self: x.Tensor}, nil
 	}
 	if p, ok := properties[name]; ok {

@@ -52,7 +52,7 @@ func (c *Cache) Write(w io.Writer, model string, tokens []int32) error {
 		to.Window = l.window
 		kept := l.pages[:min(len(l.pages), pagesFor(c.length))]
 		to.Pages = len(kept)
-		for to.First = 0; to.First < len(kept) && kept[to.First] == nil; to.First++ {
+		for to.First = 0; to.First < len(kept) && kept[to.First].K == nil; to.First++ {
 		}
 		var ks, vs []*core.Tensor
 		for _, p := range kept[to.First:] {
@@ -195,9 +195,9 @@ func (r *reader) layer(l *layer, i int, a *about) error {
 		if err != nil {
 			return err
 		}
-		l.pages = make([]*page, from.Pages)
+		l.pages, l.holders = make([]core.Page, from.Pages), make([]*int, from.Pages)
 		for j, k := range ks {
-			l.pages[from.First+j] = &page{core.Page{K: k}, 1}
+			l.set(from.First+j, core.Page{K: k})
 		}
 		if vAxes != nil {
 			vs, err := r.pages(values, n, vAxes)
@@ -240,10 +240,10 @@ func (l *layer) resembles(like *layer) error {
 	pairs := []pair{{"rows", l.rows.known(), like.rows.known()}, {"state", l.state.known(), like.state.known()}}
 	var got, want core.Page
 	if n := len(l.pages); n > 0 {
-		got = l.pages[n-1].Page
+		got = l.pages[n-1]
 	}
 	if n := len(like.pages); n > 0 {
-		want = like.pages[n-1].Page
+		want = like.pages[n-1]
 	}
 	for _, p := range append(pairs, pair{"keys", got.K, want.K}, pair{"values", got.V, want.V}) {
 		if p.got == nil && p.want == nil {

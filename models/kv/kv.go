@@ -5,6 +5,7 @@ package kv
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/axis"
@@ -28,15 +29,10 @@ type Cache struct {
 }
 
 type layer struct {
-	pages       []*page // page j holds the positions from j·PageLen on; nil: given up
-	window      int     // how many positions a row sees; 0: all
-	rows, state memory  // of recurrent layers
-}
-
-// page is a page that several caches may share. What is shared is not written.
-type page struct {
-	core.Page
-	holders int
+	pages       []core.Page // page j holds the positions from j·PageLen on; empty: given up
+	holders     []*int      // how many caches share each; what is shared is not written
+	window      int         // how many positions a row sees; 0: all
+	rows, state memory      // of recurrent layers
 }
 
 // New is an empty cache for a model of the given number of layers.
@@ -54,7 +50,7 @@ func (c *Cache) Env() *core.Env { return c.env }
 func (c *Cache) Bytes() (n int64) {
 	for i := range c.layers {
 		for _, p := range c.layers[i].pages {
-			if p != nil {
+			if p.K != nil {
 				n += int64(p.Bytes())
 			}
 		}
@@ -80,9 +76,8 @@ func (c *Cache) Commit(n int) {
 		l.state.commit()
 		recurrent = recurrent || l.rows.now != nil || l.state.now != nil
 		if l.window > 0 {
-			for j := (c.length-l.window-slack)/core.PageLen - 1; j >= 0 && j < len(l.pages) && l.pages[j] != nil; j-- {
-				l.pages[j].release()
-				l.pages[j] = nil
+			for j := (c.length-l.window-slack)/core.PageLen - 1; j >= 0 && j < len(l.pages) && l.pages[j].K != nil; j-- {
+				l.release(j)
 			}
 		}
 	}
@@ -112,7 +107,7 @@ func (c *Cache) Reach(n int) int {
 	for i := range c.layers {
 		l := &c.layers[i]
 		if first := max(0, n+1-l.window) / core.PageLen; n > 0 && l.window > 0 && (first >= len(l.pages) ||
-			l.pages[first] == nil) {
+			l.pages[first].K == nil) {
 			return 0
 		}
 	}
@@ -139,12 +134,11 @@ func (c *Cache) Truncate(n int) int {
 func (c *Cache) cut(n int) {
 	for i := range c.layers {
 		l := &c.layers[i]
-		for j := pagesFor(n); j < len(l.pages); j++ {
-			if l.pages[j] != nil {
-				l.pages[j].release()
-			}
+		keep := min(len(l.pages), pagesFor(n))
+		for j := keep; j < len(l.pages); j++ {
+			l.release(j)
 		}
-		l.pages = l.pages[:min(len(l.pages), pagesFor(n))]
+		l.pages, l.holders = l.pages[:keep], l.holders[:keep]
 	}
 }
 
@@ -155,10 +149,10 @@ func (c *Cache) Fork() *Cache {
 	for i := range c.layers {
 		from, to := &c.layers[i], &f.layers[i]
 		to.window = from.window
-		to.pages = append([]*page(nil), from.pages...)
-		for _, p := range to.pages {
-			if p != nil {
-				p.holders++
+		to.pages, to.holders = slices.Clone(from.pages), slices.Clone(from.holders)
+		for _, n := range to.holders {
+			if n != nil {
+				*n++
 			}
 		}
 		to.rows.now, to.state.now = from.rows.now.hold(), from.state.now.hold()
@@ -175,10 +169,8 @@ func (c *Cache) Swap(with *Cache) { *c, *with = *with, *c }
 // Free gives the memory back and leaves the cache empty.
 func (c *Cache) Free() {
 	for i := range c.layers {
-		for _, p := range c.layers[i].pages {
-			if p != nil {
-				p.release()
-			}
+		for j := range c.layers[i].pages {
+			c.layers[i].release(j)
 		}
 	}
 	for _, h := range c.held() {
@@ -188,35 +180,40 @@ func (c *Cache) Free() {
 	c.length, c.points = 0, nil
 }
 
-// release lets go of a page, whose last holder frees it.
-func (p *page) release() {
-	if p.holders--; p.holders == 0 {
+// set makes p, which nobody else holds, page j.
+func (l *layer) set(j int, p core.Page) {
+	n := 1
+	l.pages[j], l.holders[j] = p, &n
+}
+
+// release lets go of page j, if there is one; its last holder frees it.
+func (l *layer) release(j int) {
+	p, n := l.pages[j], l.holders[j]
+	l.pages[j], l.holders[j] = core.Page{}, nil
+	if n == nil {
+		return
+	}
+	if *n--; *n == 0 {
 		p.Free()
 	}
 }
 
 // room makes sure that the cache has pages of its own for n more positions of layer l, for keys and values of the
-// given shape, and returns all pages.
+// given shape, and returns all pages, which are the cache's.
 func (c *Cache) room(l *layer, n, kvHeads, width, value int) []core.Page {
 	for j := c.length / core.PageLen; j*core.PageLen < c.length+n; j++ {
 		for len(l.pages) <= j {
-			l.pages = append(l.pages, nil)
+			l.pages, l.holders = append(l.pages, core.Page{}), append(l.holders, nil)
 		}
-		switch p := l.pages[j]; {
-		case p == nil:
-			l.pages[j] = &page{core.NewPage(c.env, c.dtype(), kvHeads, width, value), 1}
-		case p.holders > 1:
-			l.pages[j] = &page{p.Copy(), 1}
-			p.holders--
-		}
-	}
-	pages := make([]core.Page, len(l.pages))
-	for j, p := range l.pages {
-		if p != nil {
-			pages[j] = p.Page
+		switch n := l.holders[j]; {
+		case n == nil:
+			l.set(j, core.NewPage(c.env, c.dtype(), kvHeads, width, value))
+		case *n > 1:
+			l.set(j, l.pages[j].Copy())
+			*n--
 		}
 	}
-	return pages
+	return l.pages
 }
 
 // dtype is that of the pages.
