@@ -18,8 +18,8 @@ import (
 	star "go.starlark.net/starlark"
 
 	"github.com/fucina-go/fucina/core/gguf"
-	"github.com/fucina-go/fucina/kernels/cpu"
 	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/cpu"
 	"github.com/fucina-go/fucina/models"
 	"github.com/fucina-go/fucina/models/kv"
 )
