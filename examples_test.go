@@ -60,6 +60,9 @@ func TestExamples(t *testing.T) {
 
 // The small Qwen 3 of the example is saved in four types, which load as models that say nearly the same.
 func TestTinyQwen3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains the model of TestExamples once more")
+	}
 	needsAssembly(t)
 	dir := t.TempDir()
 	runExample(t, "examples/tiny_qwen3.star", dir)
@@ -178,7 +181,11 @@ func TestTrainingBits(t *testing.T) {
 	// Wide enough that every operation is shared among the workers.
 	text = strings.Replace(text, tiny, "layers = 1, heads = 4, embed = 128, seq = 64, batch = 6, steps = 50", 1)
 	var want []string
-	for _, workers := range []int{1, 2, 3, 8} {
+	all := []int{1, 2, 3, 8}
+	if testing.Short() { // with the race detector each takes long
+		all = []int{1, 8}
+	}
+	for _, workers := range all {
 		var out bytes.Buffer
 		it := starlark.New(starlark.Config{Stdout: &out, Threads: workers})
 		if err := it.RunSource(context.Background(), "char_gpt.star", []byte(text)); err != nil {

@@ -15,8 +15,9 @@ var tuned = []string{"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6
 
 // TestRowsOfBatches insists that each row of a product has the bits of that row alone, by plain Go and one worker: for
 // batches of 1 to 64 rows, by 1, 2, 3 and 8 workers, in every tier and tuned format. A small weight is multiplied in
-// all ways. One that is shared among workers is multiplied by one of the numbers of workers for each number of rows,
-// in turns that let each meet every remainder of rows to a tile; in plain Go it would take minutes.
+// all ways. One that is shared among workers, and with -short the small one, is multiplied by one of the numbers of
+// workers for each number of rows, in turns that let each meet every remainder of rows to a tile; in plain Go the
+// large one would take minutes.
 func TestRowsOfBatches(t *testing.T) {
 	const most = 64
 	workers := []int{1, 2, 3, 8}
@@ -58,7 +59,7 @@ func TestRowsOfBatches(t *testing.T) {
 				}
 				for rows := 1; rows <= most; rows++ {
 					by := workers
-					if large {
+					if large || testing.Short() {
 						turn := (rows + rows/12) % len(workers)
 						by = workers[turn : turn+1]
 					}

@@ -88,8 +88,8 @@ func (it *Interp) where() core.Site {
 // Env is what the interpreter's tensors live in.
 func (it *Interp) Env() *core.Env { return it.env }
 
-// Close ends the interpreter and gives its tensor memory back. Tensors that the host still holds
-// stay valid.
+// Close ends the interpreter, which must not be running, and gives its tensor memory back. Tensors that the host still
+// holds stay valid.
 func (it *Interp) Close() { it.env.Close() }
 
 // AddOp makes an operation that is in no table a function of this interpreter's scripts, and a method of its

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/core/quant"
+	"github.com/fucina-go/fucina/kernels/cpu"
 	"github.com/fucina-go/fucina/models"
 	"github.com/fucina-go/fucina/models/kv"
 )
@@ -202,6 +203,9 @@ func TestFamilyLogits(t *testing.T) {
 // The same with reference files that NumPy made, where they are at hand: those in f32 to 1e-3, quantized ones by the
 // divergence, and those that have them also to scores computed in f64 from the decoded weights.
 func TestFamilyReferences(t *testing.T) {
+	if testing.Short() || cpu.Current() == cpu.Generic {
+		t.Skip("takes long, for what has the same bits elsewhere; TestFamilyLogits compares models that it makes")
+	}
 	ids := promptIDs(t)
 	seen := 0
 	for _, dir := range []string{"../../../shared/data", "../../../../shared/data"} {

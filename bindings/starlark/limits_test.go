@@ -137,10 +137,7 @@ func TestWorkCountsAsSteps(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "stopped after 1000000 steps") {
 				t.Errorf("got %v", err)
 			}
-			patience := 5 * time.Second
-			if testing.Short() {
-				patience *= 10 // for the race detector
-			}
+			const patience = time.Minute // uncounted, they take hours
 			if took := time.Since(begin); took > patience {
 				t.Errorf("took %v", took)
 			}

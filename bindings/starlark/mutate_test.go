@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/fucina-go/fucina/core"
+	"github.com/fucina-go/fucina/kernels/cpu"
 )
 
 // mutations are the ways to call an operation wrongly that a program is changed by: each gives the texts to put
@@ -40,6 +41,9 @@ var mutations = map[string]func(arg string, last bool) []string{
 // TestMutatedExamples calls every operation wrongly, by changes of its example, and insists that messages keep to
 // the form. Nearly all of their fixes, pasted, must run: some take more than one.
 func TestMutatedExamples(t *testing.T) {
+	if testing.Short() || cpu.Current() == cpu.Generic {
+		t.Skip("runs some ten thousand small scripts for their messages, which depend neither on kernels nor on workers")
+	}
 	fixed, all := 0, 0
 	for _, info := range core.All() {
 		doc, err := info.Doc()

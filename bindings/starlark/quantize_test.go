@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	star "go.starlark.net/starlark"
+
+	"github.com/fucina-go/fucina/kernels/cpu"
 )
 
 // scriptIn is an interpreter that works in a folder of its own, which has the model stories.gguf.
@@ -42,7 +44,11 @@ func TestQuantizedPerplexity(t *testing.T) {
 	}
 	readJSON(t, "../../models/testdata/stories260K.nll.json", &ref)
 	it, dir := scriptIn(t)
-	for _, recipe := range []string{"f32", "f16", "q8_0", "q4_0", "q5_1", "q4_k_m"} {
+	recipes := []string{"f32", "f16", "q8_0", "q4_0", "q5_1", "q4_k_m"}
+	if testing.Short() || cpu.Current() == cpu.Generic {
+		recipes = recipes[5:] // each takes long; TestModelPerplexity has f32
+	}
+	for _, recipe := range recipes {
 		it.Globals()["recipe"] = star.String(recipe)
 		if _, err := it.Eval(context.Background(), recipe,
 			`quantize_model(dir + "stories.gguf", dir + recipe + ".gguf", recipe)`); err != nil {

@@ -119,8 +119,12 @@ func (n *net) setValues(list [][]float64) {
 // TestResume takes 10 steps, a snapshot and 10 more, goes back and takes those again, and once more in another
 // process's stead: the same bits, for every optimizer.
 func TestResume(t *testing.T) {
+	dtypes := []dtype.Type{dtype.F32, dtype.F64, dtype.BF16}
+	if testing.Short() {
+		dtypes = dtypes[:1]
+	}
 	for _, info := range Rules() {
-		for _, dt := range []dtype.Type{dtype.F32, dtype.F64, dtype.BF16} {
+		for _, dt := range dtypes {
 			t.Run(info.Name+" "+dt.String(), func(t *testing.T) {
 				n := newNet(t, info, dt, 2)
 				n.run(10)
