@@ -120,7 +120,7 @@ func metaValue(t testing.TB, key string, v any) gguf.Value {
 		}
 		return gguf.List(gguf.KindI32, list...)
 	case float64:
-		for _, part := range strings.Fields("epsilon freq_base weights_scale factor beta softcapping multiplier") {
+		for _, part := range strings.Fields("epsilon freq_base _scale factor beta softcapping multiplier") {
 			if strings.Contains(key, part) {
 				return gguf.Float(float32(v))
 			}
@@ -450,6 +450,37 @@ for recipe in ("f16", "q8_0", "q4_k_m"):
 }
 
 // Each way in which a file may not be what its architecture says has its own message.
+// Layers at the end that draft further tokens are left out, and need not be in the file.
+func TestFamilyDrafts(t *testing.T) {
+	ids := promptIDs(t)
+	it := New(Config{Stdout: io.Discard})
+	defer it.Close()
+	specs := familySpecs(t)
+	for _, name := range []string{"deepseek2-groups", "glm4moe", "qwen35-deltanet"} {
+		t.Run(name, func(t *testing.T) {
+			spec := specs[name]
+			dir := t.TempDir()
+			want := modelScores(t, it, writeDraft(t, filepath.Join(dir, "run.gguf"), draftOf(t, spec)), ids)
+			arch := spec.Meta["general.architecture"].(string)
+			layers := int(spec.Meta[arch+".block_count"].(float64))
+			for _, drafts := range []map[string][]int{
+				{}, {"attn_norm.weight": {64}, "nextn.eh_proj.weight": {128, 64}},
+			} {
+				more := familySpec{maps.Clone(spec.Meta), maps.Clone(spec.Tensors)}
+				more.Meta[arch+".block_count"] = float64(layers + 1)
+				more.Meta[arch+".nextn_predict_layers"] = 1.0
+				for part, dims := range drafts {
+					more.Tensors[fmt.Sprintf("blk.%d.%s", layers, part)] = dims
+				}
+				got := modelScores(t, it, writeDraft(t, filepath.Join(dir, "more.gguf"), draftOf(t, more)), ids)
+				if !slices.Equal(slices.Concat(got...), slices.Concat(want...)) {
+					t.Error("the scores are others")
+				}
+			}
+		})
+	}
+}
+
 func TestFamilyErrors(t *testing.T) {
 	it := New(Config{Stdout: io.Discard})
 	defer it.Close()
@@ -473,6 +504,10 @@ func TestFamilyErrors(t *testing.T) {
 			"qwen2.embedding_length"},
 		{"gating", "glm4moe", func(s familySpec) { s.Meta["glm4moe.expert_gating_func"] = 3.0 },
 			"expert gating function 3 is unknown"},
+		{"drafts", "glm4moe", func(s familySpec) { s.Meta["glm4moe.nextn_predict_layers"] = 3.0 },
+			"nextn_predict_layers is 3, but there are 3 layers"},
+		{"temperature", "deepseek2-mla", func(s familySpec) { s.Meta["deepseek2.attention.temperature_scale"] = 0.5 },
+			"queries that grow with their position are not supported: attention.temperature_scale is 0.5"},
 		{"groups", "deepseek2-groups", func(s familySpec) { s.Meta["deepseek2.expert_group_count"] = 5.0 },
 			"12 experts cannot be cut into 5 groups of one size"},
 		{"no groups used", "glm4moe-groups", func(s familySpec) { delete(s.Meta, "glm4moe.expert_group_used_count") },
