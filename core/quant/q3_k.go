@@ -1,5 +1,7 @@
 package quant
 
+import "encoding/binary"
+
 // q3_k is 256 weights (q - 4) · d · (s - 32), q of 3 bits, with a scale s of 6 bits for every 16.
 //
 //	32 bytes: the third bits, bit g of byte j for weight 32·g+j; 64 bytes of crumbs; 12 bytes: the scales; f16 d
@@ -7,7 +9,7 @@ package quant
 // Scale j is nibble j of the first eight of the 12 bytes (low nibbles first) and crumb j of the last four.
 var q3_k = Format{
 	Name: "q3_k", ID: 11, scales: []int{108},
-	encode: encodeQ3K,
+	encode: encodeQ3K, decode: decodeQ3K,
 }
 
 // scale3K returns scale j of the 12 bytes, 32 taken off.
@@ -63,4 +65,24 @@ func encodeQ3K(b []byte, x, w []float32, _ float32) {
 		b[j%32] |= v >> 2 << (j / 32)
 	}
 	packCrumbs(b[32:], q[:])
+}
+
+// decodeQ3K has the sign of every zero, which the integers of kernels/qdot, weights times their scales, have lost.
+func decodeQ3K(y []float32, b []byte) {
+	d := half(b[108:])
+	for g := range 16 {
+		s := d * float32(scale3K(b[96:], g))
+		var values [8]float32 // of the integers
+		for q := range values {
+			values[q] = s * float32(q-4)
+		}
+		for j := 16 * g; j < 16*g+16; j += 8 { // eight bytes at once
+			const ones = 0x0101010101010101
+			low, high := binary.LittleEndian.Uint64(b[32+j/128*32+j%32:]), binary.LittleEndian.Uint64(b[j%32:])
+			q := low>>(j%128/32*2)&(3*ones) | high>>(j/32)&ones<<2
+			to := (*[8]float32)(y[j:])
+			to[0], to[1], to[2], to[3] = values[q&7], values[q>>8&7], values[q>>16&7], values[q>>24&7]
+			to[4], to[5], to[6], to[7] = values[q>>32&7], values[q>>40&7], values[q>>48&7], values[q>>56&7]
+		}
+	}
 }

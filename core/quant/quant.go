@@ -87,8 +87,8 @@ func (f *Format) decodeIntegers(y []float32, b []byte) {
 	for ; len(y) > 0; y, b = y[f.Block:], b[f.Bytes:] {
 		each, offsets := f.Integers.Expand(q[:], s[:], m[:], b[:f.Bytes])
 		for i := range f.Block / 16 {
-			to, from, s, m := (*[16]float32)(y[16*i:]), (*[16]int8)(q[16*i:]), s[16*i/each], m[16*i/each]
-			if !offsets {
+			to, from, s, m := (*[16]float32)(y[16*i:]), (*[16]int8)(q[16*i:]), s[16*i/each], m[16*i*offsets/each]
+			if offsets == 0 {
 				for j := 0; j < 16; j += 4 { // looking the values up is faster than converting them
 					to[j], to[j+1] = s*signed[uint8(from[j])], s*signed[uint8(from[j+1])]
 					to[j+2], to[j+3] = s*signed[uint8(from[j+2])], s*signed[uint8(from[j+3])]

@@ -60,7 +60,7 @@ func TestEdges(t *testing.T) {
 			x := words[uint32](edged(t, 4*most*each))
 			c := words[float32](edged(t, 4*most*2*Rows))
 			form := &Form{Bytes: edged(t, 2*k*Rows), S: words[float32](edged(t, 4*2*k/f.each*Rows)),
-				M: words[float32](edged(t, 4*2*k/f.each*Rows)), apart: edged(t, apartBytes(min(k, apartDepth)))}
+				M: words[float32](edged(t, 4*2*k/f.each*max(1, f.offsets)*Rows)), apart: edged(t, apartBytes(min(k, apartDepth)))}
 			for i := range most {
 				Quantize(x[i*each:][:each], randomX(r, k))
 			}

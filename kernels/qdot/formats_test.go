@@ -59,7 +59,10 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 				if !same(form.S[at], s[i]) {
 					t.Fatalf("%s: scale %d of row %d is %g, want %g", f.Name, i, row, form.S[at], s[i])
 				}
-				if f.offset && !same(form.M[at], m[i]) {
+			}
+			for i := range f.Block / f.each * f.offsets {
+				at := (n+b*f.Block/f.each*Rows)*f.offsets + i*Rows + row
+				if !same(form.M[at], m[i]) {
 					t.Fatalf("%s: offset %d of row %d is %g, want %g", f.Name, i, row, form.M[at], m[i])
 				}
 			}
@@ -69,9 +72,7 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 	if !bytes.Equal(guards, bytes.Repeat([]byte{guard}, len(guards))) {
 		t.Fatalf("%s: bytes of panel 0 were written", f.Name)
 	}
-	if !f.offset {
-		n = 0
-	}
+	n *= f.offsets
 	for _, floats := range [][]float32{form.S[:k/f.each*Rows], form.S[2*k/f.each*Rows:], form.M[:n], form.M[2*n:]} {
 		if !slices.Equal(floats, slices.Repeat([]float32{guard}, len(floats))) {
 			t.Fatalf("%s: scales or offsets were written beside panel 1", f.Name)

@@ -8,8 +8,8 @@ const mostBytes = 292
 // Form is up to two panels whose weights have become bytes, for products with many rows.
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
-// each. S and M, of the same order: at 16·(p·k/each + i) the scale and the offset of the 16 rows. One goroutine at a
-// time multiplies by a form.
+// each. S and M, of the same order: at 16·(p·k/each + i) the i-th scale of the 16 rows, and likewise their offsets, which
+// may be twice as many. One goroutine at a time multiplies by a form.
 type Form struct {
 	Bytes []byte
 	S, M  []float32
@@ -79,16 +79,17 @@ func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
 			f.expand(q[:f.Block], s[:], m[:], block[:f.Bytes])
 			for i := range f.Block / f.each {
 				from := b*f.Block + i*f.each
-				y = addProduct(y, q[i*f.each:(i+1)*f.each], s[i], m[i], f.offset, x[from/Group*Record:], from%Group)
+				offsets := m[i*f.offsets : (i+1)*f.offsets]
+				y = addProduct(y, q[i*f.each:(i+1)*f.each], s[i], offsets, x[from/Group*Record:], from%Group)
 			}
 		}
 		c[r] = y
 	}
 }
 
-// addProduct adds the product of the weights q, which share a scale, with the activations in group x from place from
-// on.
-func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from int) float32 {
+// addProduct adds the product of the weights q, which share a scale and have the offsets m, with the activations in
+// group x from place from on.
+func addProduct(y float32, q []int8, s float32, m []float32, x []uint32, from int) float32 {
 	sum := int32(0)
 	for j := 0; j < len(q); j += 4 {
 		v, a := (*[4]int8)(q[j:]), x[(from+j)/4]
@@ -96,12 +97,12 @@ func addProduct(y float32, q []int8, s, m float32, offset bool, x []uint32, from
 			int32(v[3])*int32(int8(a>>24))
 	}
 	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
-	if offset {
+	for i, v := range m {
 		scaled := x[wordScaledSum]
-		if len(q) == Group/2 {
-			scaled = x[wordScaledLow+from/(Group/2)]
+		if len(q)/len(m) == Group/2 {
+			scaled = x[wordScaledLow+from/(Group/2)+i]
 		}
-		y += float32(m * math.Float32frombits(scaled))
+		y += float32(v * math.Float32frombits(scaled))
 	}
 	return y
 }
@@ -113,8 +114,8 @@ func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 	n := k / f.each * Rows
 	s := form.S[p*n:][:n]
 	var m []float32
-	if f.offset {
-		m = form.M[p*n:][:n]
+	if f.offsets > 0 {
+		m = form.M[p*n*f.offsets:][:n*f.offsets]
 	}
 	if k == 0 || f.unpackFast(bytes, s, m, panel, k) {
 		return
@@ -133,9 +134,9 @@ func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 			}
 			for i := range f.Block / f.each {
 				s[(b*f.Block/f.each+i)*Rows+r] = scale[i]
-				if f.offset {
-					m[(b*f.Block/f.each+i)*Rows+r] = offset[i]
-				}
+			}
+			for i := range f.Block / f.each * f.offsets {
+				m[(b*f.Block/f.each*f.offsets+i)*Rows+r] = offset[i]
 			}
 		}
 	}
@@ -163,14 +164,14 @@ func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows
 				b := (*[4]byte)(form.Bytes[p*k*Rows+(from+l)/4*64+r*4:])
 				q[l], q[l+1], q[l+2], q[l+3] = int8(b[0]-128), int8(b[1]-128), int8(b[2]-128), int8(b[3]-128)
 			}
-			at := p*n + from/f.each*Rows + r
-			s, m := form.S[at], float32(0)
-			if f.offset {
-				m = form.M[at]
+			at := p*n + from/f.each*Rows
+			var m [2]float32
+			for i := range f.offsets {
+				m[i] = form.M[(at*f.offsets)+i*Rows+r]
 			}
 			for i := range rows {
 				group := x[i*stride+from/Group*Record:]
-				c[i*ldc+j] = addProduct(c[i*ldc+j], q[:f.each], s, m, f.offset, group, from%Group)
+				c[i*ldc+j] = addProduct(c[i*ldc+j], q[:f.each], form.S[at+r], m[:f.offsets], group, from%Group)
 			}
 		}
 	}

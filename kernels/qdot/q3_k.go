@@ -2,18 +2,22 @@ package qdot
 
 // q3_k: 32 bytes, of which byte j has the third bit of weight 32i+j in bit i; twice 32 bytes as in tq2_0 with the low
 // 2 bits; 12 bytes of scales of 6 bits: scale i has its low 4 bits in byte i%8, high from i = 8 on, and its high 2 in
-// byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale.
+// byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale. The integers are weights times
+// their scales, which are -124 to 128, with the other sign, which the factor has too.
 var q3_k = Format{
-	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 16, moves: q3Moves(),
+	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, moves: q3Moves(),
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, scales := f16(b[108:]), b[96:108]
 		for i := range 16 {
 			v := scales[i%8]>>(i/8*4)&15 | scales[8+i%4]>>(i/4*2)&3<<4
-			s[i] = float32(d * float32(int(v)-32))
-		}
-		for i := range 32 {
-			high := eight(b[i%4*8:]) >> (i / 4) & ones << 2
-			put(q[8*i:], less(pairs(b[32:], i)|high, 4))
+			s[i/2] = -d
+			for j := 2 * i; j < 2*i+2; j++ {
+				high := eight(b[j%4*8:]) >> (j / 4) & ones << 2
+				put(q[8*j:], pairs(b[32:], j)|high)
+			}
+			for j, w := range q[16*i : 16*i+16] {
+				q[16*i+j] = (w - 4) * (32 - int8(v))
+			}
 		}
 	},
 }

@@ -3,7 +3,7 @@ package qdot
 // q4_k: f16 factors of the scales and of the offsets, 12 bytes with eight 6-bit scales and offsets, then four times 32
 // bytes: byte j of the i-th has weight 64i+j low and 64i+32+j high. Offsets are subtracted.
 var q4_k = Format{
-	Name: "q4_k", Block: 256, Bytes: 144, each: 32, offset: true,
+	Name: "q4_k", Block: 256, Bytes: 144, each: 32, offsets: 1,
 	expand: func(q []int8, s, m []float32, b []byte) {
 		Sixes(s, m, b)
 		for i := range 4 {

@@ -2,7 +2,7 @@ package qdot
 
 // q5_k: as q4_k, with 32 bytes before the last 128, of which byte j has the fifth bit of weight 32i+j in bit i.
 var q5_k = Format{
-	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offset: true, moves: q5Moves(),
+	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offsets: 1, moves: q5Moves(),
 	expand: func(q []int8, s, m []float32, b []byte) {
 		Sixes(s, m, b)
 		for j := 0; j < 256; j += 8 {

@@ -8,10 +8,12 @@
 // A row of activations is cut into groups of 32. A group is stored as d = max|x|/127, rounded, and 32 integers
 // a = x·(127/max|x|), rounded to even; a group smaller than 2⁻¹⁰⁰ counts as zeros, and one with a number that is not
 // finite makes every product with it NaN. A format gives integers q, and for each 32 or 16 of them a scale s and
-// perhaps an offset m, so that a weight is s·q + m. Then, group after group and starting from 0,
+// perhaps an offset m, or one for each 16 of 32, so that a weight is s·q + m. If its own scales are small integers
+// times a number that more weights share, as those of 16 weights of q2_k and q3_k, they are in the q. Then, group after
+// group and starting from 0,
 //
 //	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
-//	y = y + m · (d·float32(Σ a))            if the format has offsets, the sum over what shares m
+//	y = y + m · (d·float32(Σ a))            for each offset, the sum over what shares m
 //
 // Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
 // that row alone.
@@ -41,7 +43,7 @@ type Format struct {
 
 	odd, oddAt int    // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
 	each       int    // weights that share a scale: 32 or 16
-	offset     bool   // tells whether the format has offsets
+	offsets    int    // of weights that share a scale: none, 1, or 2 for the halves of 32
 	wide       bool   // tells whether the integers may be other than -32 to 31
 	moves      []move // where in a panel the words of a block lie; nil: in their order
 
@@ -75,8 +77,8 @@ func (f *Format) Few() int {
 }
 
 // Expand sets q to the Block integers of block b, s to their scales, of which each belongs to so many integers, and m
-// to their offsets if the format has any. q has room for all, s and m for 16.
-func (f *Format) Expand(q []int8, s, m []float32, b []byte) (each int, offsets bool) {
+// to so many offsets for each scale, 2 being those of the halves. q has room for all, s and m for 16.
+func (f *Format) Expand(q []int8, s, m []float32, b []byte) (each, offsets int) {
 	f.expand(q[:f.Block], s, m, b)
-	return f.each, f.offset
+	return f.each, f.offsets
 }

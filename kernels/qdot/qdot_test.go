@@ -38,7 +38,7 @@ func randomRows(r *rand.Rand, f *Format, n, k int) []byte {
 		scales := []int{f.oddAt}
 		if f.odd == 0 {
 			scales = []int{0}
-			if f.offset {
+			if f.offsets > 0 {
 				scales = []int{0, 2}
 			}
 			switch f.Name {
@@ -150,7 +150,11 @@ func TestWidths(t *testing.T) {
 			f.expand(q[:f.Block], s[:], m[:], randomRows(r, f, 1, f.Block))
 			low, high = min(low, slices.Min(q[:f.Block])), max(high, slices.Max(q[:f.Block]))
 		}
-		if wide := low < -32 || high > 31; wide != f.wide {
+		least := int8(-32)
+		if f.offsets == 2 { // whose tiles take 6 bits without sign
+			least = 0
+		}
+		if wide := low < least || int(high)-int(least) > 63; wide != f.wide {
 			t.Errorf("%s: integers from %d to %d, but wide is %t", f.Name, low, high, f.wide)
 		}
 	}
@@ -170,14 +174,14 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 				sum += int32(q[from+j]) * int32(int8(record[at/4]>>(at%4*8)))
 			}
 			y += float32(float32(sum) * float32(s[from/f.each]*math.Float32frombits(record[wordScale])))
-			if f.offset {
-				total := int32(0)
-				for j := range f.each {
+			for i := range f.offsets {
+				total, n := int32(0), f.each/f.offsets
+				for j := i * n; j < (i+1)*n; j++ {
 					at := (b*f.Block + from + j) % Group
 					total += int32(int8(record[at/4] >> (at % 4 * 8)))
 				}
 				scaled := float32(math.Float32frombits(record[wordScale]) * float32(total))
-				y += float32(m[from/f.each] * scaled)
+				y += float32(m[from/f.each*f.offsets+i] * scaled)
 			}
 		}
 	}

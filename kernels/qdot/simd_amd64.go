@@ -767,522 +767,558 @@ func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint3
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
@@ -1292,6 +1328,12 @@ func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 //
 //go:noescape
 func apart6AVX2(dst, w *byte, groups int)
+
+// apartUnsigned takes so many groups of weights of half a panel, of 6 bits, apart: with 0 added, 8
+// rows of words follow one another.
+//
+//go:noescape
+func apartUnsignedAVX2(dst, w *byte, groups int)
 
 // apart32 takes so many groups of weights of half a panel, of 8 bits, apart: for each 32 of a row it
 // writes to dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each
@@ -1742,17 +1784,17 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		case 3<<3 + 6:
 			tile32x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
-			tile16Offsetx1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
-			tile16Offsetx2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
-			tile16Offsetx3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
-			tile16Offsetx4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 5:
-			tile16Offsetx5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 6:
-			tile16Offsetx6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:
@@ -1795,11 +1837,11 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		case 3<<3 + 3:
 			tile32x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
-			tile16Offsetx1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
-			tile16Offsetx2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
-			tile16Offsetx3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:
@@ -1846,13 +1888,13 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		case 3<<3 + 5:
 			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
-			tile16Offsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
-			tile16Offsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
-			tile16Offsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
-			tile16Offsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:
@@ -1895,7 +1937,7 @@ func apart(kind int, dst, w *byte, groups int) {
 	case 3:
 		apart32AVX2(dst, w, groups)
 	case 4:
-		apart6AVX2(dst, w, groups)
+		apartUnsignedAVX2(dst, w, groups)
 	case 5:
 		apart16AVX2(dst, w, groups)
 	default:

@@ -308,309 +308,327 @@ func unpackQ8_K(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile32x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 //
 //go:noescape
 func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
-func tile16Offsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileOffsetsx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
@@ -854,17 +872,17 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		case 3<<3 + 6:
 			tile32x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
-			tile16Offsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
-			tile16Offsetx2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
-			tile16Offsetx3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
-			tile16Offsetx4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 5:
-			tile16Offsetx5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 6:
-			tile16Offsetx6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:
@@ -915,13 +933,13 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		case 3<<3 + 4:
 			tile32x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 1:
-			tile16Offsetx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 2:
-			tile16Offsetx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
-			tile16Offsetx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
-			tile16Offsetx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+			tileOffsetsx4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 1:
 			tile16x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 2:

@@ -3951,6 +3951,7 @@ part0:
 	WORD $0x6f3c0542 // USHR V2, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	VEOR V12.B16, V12.B16, V12.B16
+	PRFM 1088(R12), PLDL1KEEP
 	FMOVQ 136(R3), F13
 	WORD $0x4f8de04c // SDOT V12, V2, V13[0]
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
@@ -3959,7 +3960,6 @@ part0:
 	FMOVQ 196(R3), F14
 	WORD $0x4f8ee142 // SDOT V2, V10, V14[0]
 	FMOVQ 512(R9), F10
-	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3c1d4f // AND V15, V10, V28 of 4-byte lanes
 	WORD $0x4fa7e1e9 // SDOT V9, V15, V7[1]
 	WORD $0x6f3e054f // USHR V15, V10, $2 of 4-byte lanes
@@ -3997,149 +3997,121 @@ part0:
 	WORD $0x4faee942 // SDOT V2, V10, V14[3]
 	FMOVQ 64(R9), F14
 	WORD $0x4e3b1dca // AND V10, V14, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
 	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
 	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	FMOVS 32(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd4b // FMUL V11, V10, V11 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 52(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bddab // FMUL V11, V13, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	WORD $0x6f3805cb // USHR V11, V14, $8 of 4-byte lanes
+	WORD $0x4e3b1d67 // AND V7, V11, V27 of 4-byte lanes
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
 	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e21dd6b // FMUL V11, V11, V1 of 4-byte lanes
-	WORD $0x6f3405cd // USHR V13, V14, $12 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd64 // FMUL V4, V11, V4 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 56(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dda4 // FMUL V4, V13, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	WORD $0x6f3005c4 // USHR V4, V14, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f2c05cd // USHR V13, V14, $20 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	FMOVS 92(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e29dcc9 // FMUL V9, V6, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 112(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dda9 // FMUL V9, V13, V9 of 4-byte lanes
+	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
+	FMOVS 32(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdc2f // FMUL V15, V1, V15 of 4-byte lanes
+	WORD $0x4eaa9c8a // MUL V10, V4, V10
+	WORD $0x4ea79d27 // MUL V7, V9, V7
+	WORD $0x4ea78547 // ADD V7, V10, V7 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e2fdcef // FMUL V15, V7, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	FMOVS 52(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fddaf // FMUL V15, V13, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	FMOVS 56(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdd6f // FMUL V15, V11, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	WORD $0x6f3005cf // USHR V15, V14, $16 of 4-byte lanes
+	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
+	WORD $0x6f3c05ef // USHR V15, V15, $4 of 4-byte lanes
+	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	WORD $0x6f2805c9 // USHR V9, V14, $24 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	WORD $0x6f2805ce // USHR V14, V14, $24 of 4-byte lanes
+	WORD $0x4e3b1dcd // AND V13, V14, V27 of 4-byte lanes
+	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
 	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	FMOVS 92(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x6e2ddd2d // FMUL V13, V9, V13 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2ddcad // FMUL V13, V5, V13 of 4-byte lanes
-	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
-	FMOVS 116(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x6e2dddcd // FMUL V13, V14, V13 of 4-byte lanes
-	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
-	FMOVQ 128(R9), F13
-	WORD $0x4e3b1dae // AND V14, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e21ddce // FMUL V14, V14, V1 of 4-byte lanes
-	WORD $0x6f3c05a5 // USHR V5, V13, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 152(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29ddc9 // FMUL V9, V14, V9 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 172(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	WORD $0x6f3805a9 // USHR V9, V13, $8 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	WORD $0x6f3405a5 // USHR V5, V13, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e28dd88 // FMUL V8, V12, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVS 176(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x6f3005a8 // USHR V8, V13, $16 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
-	WORD $0x6f2c05a5 // USHR V5, V13, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 212(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2cdc6c // FMUL V12, V3, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 232(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdcac // FMUL V12, V5, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	WORD $0x6f2805ac // USHR V12, V13, $24 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e21dd81 // FMUL V1, V12, V1 of 4-byte lanes
-	WORD $0x6f2405ad // USHR V13, V13, $28 of 4-byte lanes
+	FMOVS 92(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4eab9ccb // MUL V11, V6, V11
+	WORD $0x4ead9cad // MUL V13, V5, V13
+	WORD $0x4ead856d // ADD V13, V11, V13 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e27dda7 // FMUL V7, V13, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 112(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 116(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27ddc7 // FMUL V7, V14, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVQ 128(R9), F7
+	WORD $0x4e3b1cee // AND V14, V7, V27 of 4-byte lanes
+	WORD $0x6f3c04ef // USHR V15, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	WORD $0x6f3804ed // USHR V13, V7, $8 of 4-byte lanes
+	WORD $0x4e3b1dab // AND V11, V13, V27 of 4-byte lanes
+	WORD $0x6f3c05ad // USHR V13, V13, $4 of 4-byte lanes
 	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20dda0 // FMUL V0, V13, V0 of 4-byte lanes
-	FMOVS 212(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x6e2ddc2d // FMUL V13, V1, V13 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2ddc4d // FMUL V13, V2, V13 of 4-byte lanes
-	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
-	FMOVS 236(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x6e2ddc0d // FMUL V13, V0, V13 of 4-byte lanes
-	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
+	FMOVS 152(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4eae9d0e // MUL V14, V8, V14
+	WORD $0x4eab9d8b // MUL V11, V12, V11
+	WORD $0x4eab85cb // ADD V11, V14, V11 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 172(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 176(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dda5 // FMUL V5, V13, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f3004e5 // USHR V5, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1cad // AND V13, V5, V27 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1cef // AND V15, V7, V27 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	FMOVS 212(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	WORD $0x4ead9c6d // MUL V13, V3, V13
+	WORD $0x4eaf9c4f // MUL V15, V2, V15
+	WORD $0x4eaf85af // ADD V15, V13, V15 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 232(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 236(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4165,277 +4137,249 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F13
-	WORD $0x0e6129a0 // XTN V0, V13, V0 of 4-byte lanes
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128e0 // XTN V0, V7, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
-	WORD $0x0e6129ad // XTN V13, V13, V0 of 4-byte lanes
-	WORD $0x0e2179ad // FCVTL V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3d1dad // EOR V13, V13, V29 of 4-byte lanes
-	FMOVQ 832(R9), F2
-	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
-	VEOR V12.B16, V12.B16, V12.B16
-	FMOVQ 240(R3), F5
-	WORD $0x4f85e02c // SDOT V12, V1, V5[0]
-	WORD $0x6f3e0441 // USHR V1, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 832(R9), F5
+	WORD $0x4e3c1caf // AND V15, V5, V28 of 4-byte lanes
+	VEOR V13.B16, V13.B16, V13.B16
+	FMOVQ 240(R3), F2
+	WORD $0x4f82e1ed // SDOT V13, V15, V2[0]
+	WORD $0x6f3e04af // USHR V15, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
 	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 300(R3), F8
-	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
-	WORD $0x6f3c0441 // USHR V1, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	VEOR V9.B16, V9.B16, V9.B16
-	FMOVQ 360(R3), F14
-	WORD $0x4f8ee029 // SDOT V9, V1, V14[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 420(R3), F6
-	WORD $0x4f86e041 // SDOT V1, V2, V6[0]
-	FMOVQ 896(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4fa5e08c // SDOT V12, V4, V5[1]
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa8e083 // SDOT V3, V4, V8[1]
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4faee089 // SDOT V9, V4, V14[1]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa6e041 // SDOT V1, V2, V6[1]
-	FMOVQ 960(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4f85e88c // SDOT V12, V4, V5[2]
-	WORD $0x6f3e0444 // USHR V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f88e883 // SDOT V3, V4, V8[2]
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f8ee889 // SDOT V9, V4, V14[2]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4f86e841 // SDOT V1, V2, V6[2]
-	FMOVQ 1024(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4fa5e88c // SDOT V12, V4, V5[3]
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4fa8e8a3 // SDOT V3, V5, V8[3]
-	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4faee909 // SDOT V9, V8, V14[3]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa6e841 // SDOT V1, V2, V6[3]
-	FMOVQ 1088(R9), F6
-	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
-	VEOR V14.B16, V14.B16, V14.B16
-	FMOVQ 256(R3), F8
-	WORD $0x4f88e04e // SDOT V14, V2, V8[0]
-	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	VEOR V5.B16, V5.B16, V5.B16
-	FMOVQ 316(R3), F4
-	WORD $0x4f84e045 // SDOT V5, V2, V4[0]
-	WORD $0x6f3c04c2 // USHR V2, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	FMOVQ 300(R3), F1
+	WORD $0x4f81e1e3 // SDOT V3, V15, V1[0]
+	WORD $0x6f3c04af // USHR V15, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
 	VEOR V11.B16, V11.B16, V11.B16
-	FMOVQ 376(R3), F10
-	WORD $0x4f8ae04b // SDOT V11, V2, V10[0]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 436(R3), F7
-	WORD $0x4f87e0c2 // SDOT V2, V6, V7[0]
-	FMOVQ 1152(R9), F6
-	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
-	WORD $0x4fa8e1ee // SDOT V14, V15, V8[1]
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4fa4e1e5 // SDOT V5, V15, V4[1]
-	WORD $0x6f3c04cf // USHR V15, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4faae1eb // SDOT V11, V15, V10[1]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4fa7e0c2 // SDOT V2, V6, V7[1]
-	FMOVQ 1216(R9), F6
-	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
-	WORD $0x4f88e9ee // SDOT V14, V15, V8[2]
-	WORD $0x6f3e04cf // USHR V15, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4f84e9e5 // SDOT V5, V15, V4[2]
-	WORD $0x6f3c04cf // USHR V15, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x4f8ae9eb // SDOT V11, V15, V10[2]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4f87e8c2 // SDOT V2, V6, V7[2]
-	FMOVQ 1280(R9), F6
-	WORD $0x4e3c1ccf // AND V15, V6, V28 of 4-byte lanes
-	WORD $0x4fa8e9ee // SDOT V14, V15, V8[3]
-	WORD $0x6f3e04c8 // USHR V8, V6, $2 of 4-byte lanes
+	FMOVQ 360(R3), F14
+	WORD $0x4f8ee1eb // SDOT V11, V15, V14[0]
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	VEOR V15.B16, V15.B16, V15.B16
+	FMOVQ 420(R3), F12
+	WORD $0x4f8ce0af // SDOT V15, V5, V12[0]
+	FMOVQ 896(R9), F5
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4fa2e10d // SDOT V13, V8, V2[1]
+	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4fa4e905 // SDOT V5, V8, V4[3]
-	WORD $0x6f3c04c4 // USHR V4, V6, $4 of 4-byte lanes
+	WORD $0x4fa1e103 // SDOT V3, V8, V1[1]
+	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4faee10b // SDOT V11, V8, V14[1]
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4face0af // SDOT V15, V5, V12[1]
+	FMOVQ 960(R9), F5
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4f82e90d // SDOT V13, V8, V2[2]
+	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4f81e903 // SDOT V3, V8, V1[2]
+	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4f8ee90b // SDOT V11, V8, V14[2]
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4f8ce8af // SDOT V15, V5, V12[2]
+	FMOVQ 1024(R9), F5
+	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
+	WORD $0x4fa2e90d // SDOT V13, V8, V2[3]
+	WORD $0x6f3e04a2 // USHR V2, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4fa1e843 // SDOT V3, V2, V1[3]
+	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4faee82b // SDOT V11, V1, V14[3]
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4face8af // SDOT V15, V5, V12[3]
+	FMOVQ 1088(R9), F12
+	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
+	VEOR V14.B16, V14.B16, V14.B16
+	FMOVQ 256(R3), F1
+	WORD $0x4f81e0ae // SDOT V14, V5, V1[0]
+	WORD $0x6f3e0585 // USHR V5, V12, $2 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 316(R3), F8
+	WORD $0x4f88e0a2 // SDOT V2, V5, V8[0]
+	WORD $0x6f3c0585 // USHR V5, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ 376(R3), F10
+	WORD $0x4f8ae0a6 // SDOT V6, V5, V10[0]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 436(R3), F9
+	WORD $0x4f89e185 // SDOT V5, V12, V9[0]
+	FMOVQ 1152(R9), F12
+	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
+	WORD $0x4fa1e08e // SDOT V14, V4, V1[1]
+	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4faae88b // SDOT V11, V4, V10[3]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4fa7e8c2 // SDOT V2, V6, V7[3]
-	FMOVQ 704(R9), F7
-	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e2ddce7 // FMUL V7, V7, V13 of 4-byte lanes
-	FMOVS 272(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e2add8a // FMUL V10, V12, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 292(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4faae086 // SDOT V6, V4, V10[1]
+	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4fa9e185 // SDOT V5, V12, V9[1]
+	FMOVQ 1216(R9), F12
+	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
+	WORD $0x4f81e88e // SDOT V14, V4, V1[2]
+	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
+	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f8ae886 // SDOT V6, V4, V10[2]
+	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4f89e985 // SDOT V5, V12, V9[2]
+	FMOVQ 1280(R9), F12
+	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
+	WORD $0x4fa1e88e // SDOT V14, V4, V1[3]
+	WORD $0x6f3e0581 // USHR V1, V12, $2 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
+	WORD $0x6f3c0588 // USHR V8, V12, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4faae906 // SDOT V6, V8, V10[3]
+	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4fa9e985 // SDOT V5, V12, V9[3]
+	FMOVQ 704(R9), F9
+	WORD $0x4e3b1d2c // AND V12, V9, V27 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
 	FMOVQ 704(R9), F10
-	WORD $0x6f380547 // USHR V7, V10, $8 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f34054a // USHR V10, V10, $12 of 4-byte lanes
+	WORD $0x6f38054a // USHR V10, V10, $8 of 4-byte lanes
+	WORD $0x4e3b1d48 // AND V8, V10, V27 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
 	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2ddd4a // FMUL V10, V10, V13 of 4-byte lanes
-	FMOVS 272(R3), F12
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVS 272(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4eac9dac // MUL V12, V13, V12
+	WORD $0x4ea89dc8 // MUL V8, V14, V8
+	WORD $0x4ea88588 // ADD V8, V12, V8 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 292(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 296(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 704(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3b1c2a // AND V10, V1, V27 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
+	FMOVQ 704(R9), F9
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3b1d28 // AND V8, V9, V27 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVS 332(R3), F12
 	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdcec // FMUL V12, V7, V12 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e2cddcc // FMUL V12, V14, V12 of 4-byte lanes
+	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
+	WORD $0x4eaa9c6a // MUL V10, V3, V10
+	WORD $0x4ea89c48 // MUL V8, V2, V8
+	WORD $0x4ea88548 // ADD V8, V10, V8 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 296(R3), F12
+	FMOVS 352(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdc2c // FMUL V12, V1, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 356(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdd2c // FMUL V12, V9, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVQ 768(R9), F12
+	WORD $0x4e3b1d89 // AND V9, V12, V27 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e27dd8c // FMUL V12, V12, V7 of 4-byte lanes
+	FMOVQ 768(R9), F1
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
+	FMOVS 392(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4ea99d69 // MUL V9, V11, V9
+	WORD $0x4ea89cc8 // MUL V8, V6, V8
+	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 412(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add8a // FMUL V10, V12, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 416(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 768(R9), F10
+	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d41 // AND V1, V10, V27 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	FMOVQ 768(R9), F12
+	WORD $0x6f28058c // USHR V12, V12, $24 of 4-byte lanes
+	WORD $0x4e3b1d88 // AND V8, V12, V27 of 4-byte lanes
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e27dd87 // FMUL V7, V12, V7 of 4-byte lanes
+	FMOVS 452(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
+	WORD $0x4ea19de1 // MUL V1, V15, V1
+	WORD $0x4ea89ca8 // MUL V8, V5, V8
+	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 472(R3), F12
 	VDUP V12.S[0], V12.S4
 	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVQ 704(R9), F12
-	WORD $0x6f30058a // USHR V10, V12, $16 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e20dd4a // FMUL V10, V10, V0 of 4-byte lanes
-	WORD $0x6f2c058c // USHR V12, V12, $20 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e2ddd8c // FMUL V12, V12, V13 of 4-byte lanes
-	FMOVS 332(R3), F14
-	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edd4e // FMUL V14, V10, V14 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2edc6e // FMUL V14, V3, V14 of 4-byte lanes
-	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
-	FMOVS 352(R3), F14
-	VDUP V14.S[0], V14.S4
-	WORD $0x6e2edd8e // FMUL V14, V12, V14 of 4-byte lanes
-	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
-	FMOVQ 704(R9), F14
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f2805cc // USHR V12, V14, $24 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e20dd8c // FMUL V12, V12, V0 of 4-byte lanes
-	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
-	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e2dddce // FMUL V14, V14, V13 of 4-byte lanes
-	FMOVS 332(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dd83 // FMUL V3, V12, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVS 356(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23ddc3 // FMUL V3, V14, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 768(R9), F3
-	WORD $0x4e3b1c6e // AND V14, V3, V27 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2ddc63 // FMUL V3, V3, V13 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25ddc5 // FMUL V5, V14, V5 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 412(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 768(R9), F5
-	WORD $0x6f3804a3 // USHR V3, V5, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
-	FMOVS 392(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVS 416(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dca9 // FMUL V9, V5, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 768(R9), F9
-	WORD $0x6f300525 // USHR V5, V9, $16 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	WORD $0x6f2c0529 // USHR V9, V9, $20 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e2ddd29 // FMUL V9, V9, V13 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdcab // FMUL V11, V5, V11 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 472(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 768(R9), F11
-	WORD $0x6f280569 // USHR V9, V11, $24 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd20 // FMUL V0, V9, V0 of 4-byte lanes
-	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e2ddd6d // FMUL V13, V11, V13 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc0b // FMUL V11, V0, V11 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e2bdc4b // FMUL V11, V2, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 476(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bddab // FMUL V11, V13, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVS 476(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdcec // FMUL V12, V7, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4473,11 +4417,12 @@ TEXT ·vecQ3_K(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F29
-	FMOVQ 256(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 48(R11), F26
-	FMOVQ 192(R11), F25
+	FMOVQ 16(R11), F29
+	FMOVQ 224(R11), F28
+	FMOVQ 256(R11), F27
+	FMOVQ 192(R11), F26
+	FMOVQ 64(R11), F25
+	FMOVQ 48(R11), F24
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -4495,11 +4440,12 @@ part0:
 	PRFM 1024(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 224(R9), F1
 	FMOVQ 288(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
 	FMOVS 44(R3), F3
 	VDUP V3.S[0], V3.S4
@@ -4507,9 +4453,9 @@ part0:
 	FMOVQ 0(R3), F4
 	WORD $0x4f84e0a3 // SDOT V3, V5, V4[0]
 	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4f215426 // SHL V6, V1, $1 of 4-byte lanes
-	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
 	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
 	FMOVS 104(R3), F5
 	VDUP V5.S[0], V5.S4
@@ -4517,8 +4463,8 @@ part0:
 	FMOVQ 60(R3), F6
 	WORD $0x4f86e0e5 // SDOT V5, V7, V6[0]
 	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
 	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
 	FMOVS 164(R3), F7
 	VDUP V7.S[0], V7.S4
@@ -4526,9 +4472,9 @@ part0:
 	FMOVQ 120(R3), F9
 	WORD $0x4f89e107 // SDOT V7, V8, V9[0]
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
 	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
 	FMOVS 224(R3), F2
 	VDUP V2.S[0], V2.S4
@@ -4537,9 +4483,9 @@ part0:
 	WORD $0x4f81e102 // SDOT V2, V8, V1[0]
 	FMOVQ 224(R9), F8
 	FMOVQ 352(R9), F10
-	WORD $0x4e3d1d4b // AND V11, V10, V29 of 4-byte lanes
+	WORD $0x4e3c1d4b // AND V11, V10, V28 of 4-byte lanes
 	WORD $0x6f3e050c // USHR V12, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1d8d // AND V13, V12, V28 of 4-byte lanes
+	WORD $0x4e3b1d8d // AND V13, V12, V27 of 4-byte lanes
 	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
 	FMOVS 48(R3), F11
 	VDUP V11.S[0], V11.S4
@@ -4547,9 +4493,9 @@ part0:
 	FMOVQ 16(R3), F12
 	WORD $0x4f8ce1ab // SDOT V11, V13, V12[0]
 	WORD $0x6f3e054d // USHR V13, V10, $2 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
 	WORD $0x6f3d050e // USHR V14, V8, $3 of 4-byte lanes
-	WORD $0x4e3c1dcf // AND V15, V14, V28 of 4-byte lanes
+	WORD $0x4e3b1dcf // AND V15, V14, V27 of 4-byte lanes
 	WORD $0x4ead1def // ORR V15, V15, V13 of 4-byte lanes
 	FMOVS 108(R3), F13
 	VDUP V13.S[0], V13.S4
@@ -4557,9 +4503,9 @@ part0:
 	FMOVQ 76(R3), F14
 	WORD $0x4f8ee1ed // SDOT V13, V15, V14[0]
 	WORD $0x6f3c054f // USHR V15, V10, $4 of 4-byte lanes
-	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
 	WORD $0x6f3c0510 // USHR V16, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1e11 // AND V17, V16, V28 of 4-byte lanes
+	WORD $0x4e3b1e11 // AND V17, V16, V27 of 4-byte lanes
 	WORD $0x4eaf1e31 // ORR V17, V17, V15 of 4-byte lanes
 	FMOVS 168(R3), F15
 	VDUP V15.S[0], V15.S4
@@ -4567,9 +4513,9 @@ part0:
 	FMOVQ 136(R3), F16
 	WORD $0x4f90e22f // SDOT V15, V17, V16[0]
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
-	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x6f3b0508 // USHR V8, V8, $5 of 4-byte lanes
-	WORD $0x4e3c1d11 // AND V17, V8, V28 of 4-byte lanes
+	WORD $0x4e3b1d11 // AND V17, V8, V27 of 4-byte lanes
 	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
 	FMOVS 228(R3), F10
 	VDUP V10.S[0], V10.S4
@@ -4578,280 +4524,252 @@ part0:
 	WORD $0x4f88e22a // SDOT V10, V17, V8[0]
 	FMOVQ 416(R9), F17
 	FMOVQ 480(R9), F18
-	WORD $0x4e3d1e53 // AND V19, V18, V29 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e3c1e53 // AND V19, V18, V28 of 4-byte lanes
 	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
 	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
 	WORD $0x4fa4e2a3 // SDOT V3, V21, V4[1]
 	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x4f215633 // SHL V19, V17, $1 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3c1e74 // AND V20, V19, V28 of 4-byte lanes
+	WORD $0x4e3b1e74 // AND V20, V19, V27 of 4-byte lanes
 	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
 	WORD $0x4fa6e285 // SDOT V5, V20, V6[1]
 	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
-	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
 	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
 	WORD $0x4fa9e2a7 // SDOT V7, V21, V9[1]
 	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
 	WORD $0x4eb21eb5 // ORR V21, V21, V18 of 4-byte lanes
 	WORD $0x4fa1e2a2 // SDOT V2, V21, V1[1]
 	FMOVQ 416(R9), F21
 	FMOVQ 544(R9), F18
-	WORD $0x4e3d1e51 // AND V17, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e51 // AND V17, V18, V28 of 4-byte lanes
 	WORD $0x6f3e06b4 // USHR V20, V21, $2 of 4-byte lanes
-	WORD $0x4e3c1e93 // AND V19, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e93 // AND V19, V20, V27 of 4-byte lanes
 	WORD $0x4eb11e73 // ORR V19, V19, V17 of 4-byte lanes
 	WORD $0x4face26b // SDOT V11, V19, V12[1]
 	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
-	WORD $0x4e3d1e73 // AND V19, V19, V29 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
 	WORD $0x6f3d06b1 // USHR V17, V21, $3 of 4-byte lanes
-	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
 	WORD $0x4faee28d // SDOT V13, V20, V14[1]
 	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x6f3c06b3 // USHR V19, V21, $4 of 4-byte lanes
-	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
 	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
 	WORD $0x4fb0e22f // SDOT V15, V17, V16[1]
 	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
 	WORD $0x6f3b06b5 // USHR V21, V21, $5 of 4-byte lanes
-	WORD $0x4e3c1eb1 // AND V17, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb1 // AND V17, V21, V27 of 4-byte lanes
 	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
 	WORD $0x4fa8e22a // SDOT V10, V17, V8[1]
 	FMOVQ 608(R9), F17
 	FMOVQ 672(R9), F18
-	WORD $0x4e3d1e55 // AND V21, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e55 // AND V21, V18, V28 of 4-byte lanes
 	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1e93 // AND V19, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e93 // AND V19, V20, V27 of 4-byte lanes
 	WORD $0x4eb51e73 // ORR V19, V19, V21 of 4-byte lanes
 	WORD $0x4f84ea63 // SDOT V3, V19, V4[2]
 	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
-	WORD $0x4e3d1e73 // AND V19, V19, V29 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
 	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
 	WORD $0x4f86ea85 // SDOT V5, V20, V6[2]
 	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
-	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
 	WORD $0x4eb41e73 // ORR V19, V19, V20 of 4-byte lanes
 	WORD $0x4f89ea67 // SDOT V7, V19, V9[2]
 	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
 	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
 	WORD $0x4f81ea62 // SDOT V2, V19, V1[2]
 	FMOVQ 608(R9), F19
 	FMOVQ 736(R9), F18
-	WORD $0x4e3d1e51 // AND V17, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e51 // AND V17, V18, V28 of 4-byte lanes
 	WORD $0x6f3e0674 // USHR V20, V19, $2 of 4-byte lanes
-	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
 	WORD $0x4eb11eb5 // ORR V21, V21, V17 of 4-byte lanes
 	WORD $0x4f8ceaab // SDOT V11, V21, V12[2]
 	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x6f3d0671 // USHR V17, V19, $3 of 4-byte lanes
-	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4f8eea8d // SDOT V13, V20, V14[2]
 	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x6f3c0675 // USHR V21, V19, $4 of 4-byte lanes
-	WORD $0x4e3c1eb1 // AND V17, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb1 // AND V17, V21, V27 of 4-byte lanes
 	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
 	WORD $0x4f90ea2f // SDOT V15, V17, V16[2]
 	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
 	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
-	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
 	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
 	WORD $0x4f88ea2a // SDOT V10, V17, V8[2]
 	FMOVQ 800(R9), F17
 	FMOVQ 864(R9), F18
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3d1e53 // AND V19, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e53 // AND V19, V18, V28 of 4-byte lanes
 	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
 	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
 	WORD $0x4fa4eaa3 // SDOT V3, V21, V4[3]
 	WORD $0x6f3e0644 // USHR V4, V18, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1eb3 // AND V19, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb3 // AND V19, V21, V27 of 4-byte lanes
 	WORD $0x4ea41e73 // ORR V19, V19, V4 of 4-byte lanes
 	WORD $0x4fa6ea65 // SDOT V5, V19, V6[3]
 	WORD $0x6f3c0646 // USHR V6, V18, $4 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
 	WORD $0x4ea61e73 // ORR V19, V19, V6 of 4-byte lanes
 	WORD $0x4fa9ea67 // SDOT V7, V19, V9[3]
 	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e29 // AND V9, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e29 // AND V9, V17, V27 of 4-byte lanes
 	WORD $0x4eb21d29 // ORR V9, V9, V18 of 4-byte lanes
 	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
 	FMOVQ 800(R9), F1
 	FMOVQ 928(R9), F9
-	WORD $0x4e3d1d32 // AND V18, V9, V29 of 4-byte lanes
+	WORD $0x4e3c1d32 // AND V18, V9, V28 of 4-byte lanes
 	WORD $0x6f3e0431 // USHR V17, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1e33 // AND V19, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
 	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
 	WORD $0x4facea6b // SDOT V11, V19, V12[3]
 	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
-	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
 	WORD $0x6f3d0433 // USHR V19, V1, $3 of 4-byte lanes
-	WORD $0x4e3c1e72 // AND V18, V19, V28 of 4-byte lanes
+	WORD $0x4e3b1e72 // AND V18, V19, V27 of 4-byte lanes
 	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
 	WORD $0x4faeea4d // SDOT V13, V18, V14[3]
 	WORD $0x6f3c052e // USHR V14, V9, $4 of 4-byte lanes
-	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
 	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1e4c // AND V12, V18, V28 of 4-byte lanes
+	WORD $0x4e3b1e4c // AND V12, V18, V27 of 4-byte lanes
 	WORD $0x4eae1d8c // ORR V12, V12, V14 of 4-byte lanes
 	WORD $0x4fb0e98f // SDOT V15, V12, V16[3]
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
-	WORD $0x4e3c1c30 // AND V16, V1, V28 of 4-byte lanes
+	WORD $0x4e3b1c30 // AND V16, V1, V27 of 4-byte lanes
 	WORD $0x4ea91e10 // ORR V16, V16, V9 of 4-byte lanes
 	WORD $0x4fa8ea0a // SDOT V10, V16, V8[3]
 	FMOVQ 32(R9), F8
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	FMOVQ 160(R9), F16
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4f245610 // SHL V16, V16, $4 of 4-byte lanes
-	WORD $0x4e3a1e09 // AND V9, V16, V26 of 4-byte lanes
+	WORD $0x4e381e09 // AND V9, V16, V24 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	FMOVQ 160(R9), F16
+	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
+	WORD $0x4e381e01 // AND V1, V16, V24 of 4-byte lanes
+	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
+	WORD $0x6ea18741 // SUB V1, V26, V1 of 4-byte lanes
 	FMOVS 32(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea99c69 // MUL V9, V3, V9
+	WORD $0x4ea19d61 // MUL V1, V11, V1
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x4ea18521 // ADD V1, V9, V1 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ 32(R9), F8
-	FMOVQ 160(R9), F3
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3a1c69 // AND V9, V3, V26 of 4-byte lanes
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e381c29 // AND V9, V1, V24 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 32(R3), F8
+	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e381c2b // AND V11, V1, V24 of 4-byte lanes
+	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
+	WORD $0x6eab874b // SUB V11, V26, V11 of 4-byte lanes
+	FMOVS 92(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea99ca9 // MUL V9, V5, V9
+	WORD $0x4eab9dab // MUL V11, V13, V11
+	WORD $0x4eab852b // ADD V11, V9, V11 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e28dd68 // FMUL V8, V11, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 32(R9), F8
+	FMOVQ 96(R9), F8
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	FMOVQ 160(R9), F11
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d69 // AND V9, V11, V26 of 4-byte lanes
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	WORD $0x4e381d69 // AND V9, V11, V24 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	PRFM 1216(R12), PLDL1KEEP
-	FMOVS 92(R3), F8
+	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	FMOVQ 160(R9), F11
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e381d6d // AND V13, V11, V24 of 4-byte lanes
+	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
+	WORD $0x6ead874d // SUB V13, V26, V13 of 4-byte lanes
+	FMOVS 152(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	FMOVQ 160(R9), F5
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 92(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea99ce9 // MUL V9, V7, V9
+	WORD $0x4ead9ded // MUL V13, V15, V13
+	WORD $0x4ead852d // ADD V13, V9, V13 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
 	WORD $0x6e28dda8 // FMUL V8, V13, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ 96(R9), F8
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	FMOVQ 160(R9), F13
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
-	WORD $0x4e3a1da9 // AND V9, V13, V26 of 4-byte lanes
+	WORD $0x6f3205ad // USHR V13, V13, $14 of 4-byte lanes
+	WORD $0x4e381da9 // AND V9, V13, V24 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
 	FMOVQ 96(R9), F8
-	FMOVQ 160(R9), F7
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e3a1ce9 // AND V9, V7, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 152(R3), F8
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	FMOVQ 160(R9), F13
+	WORD $0x6f2a05ad // USHR V13, V13, $22 of 4-byte lanes
+	WORD $0x4e381daf // AND V15, V13, V24 of 4-byte lanes
+	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
+	WORD $0x6eaf874f // SUB V15, V26, V15 of 4-byte lanes
+	FMOVS 212(R3), F8
 	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea99c49 // MUL V9, V2, V9
+	WORD $0x4eaf9d4f // MUL V15, V10, V15
+	WORD $0x4eaf852f // ADD V15, V9, V15 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e28dde8 // FMUL V8, V15, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	FMOVQ 160(R9), F15
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f3205ef // USHR V15, V15, $14 of 4-byte lanes
-	WORD $0x4e3a1de9 // AND V9, V15, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 212(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	FMOVQ 160(R9), F2
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
-	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6eb98529 // SUB V9, V9, V25 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd20 // FMUL V0, V9, V0 of 4-byte lanes
-	FMOVS 212(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc09 // FMUL V9, V0, V9 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e29dd49 // FMUL V9, V10, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -4877,364 +4795,337 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F9
-	WORD $0x0e217929 // FCVTL V9, V9, V0 of 4-byte lanes
-	FMOVQ 992(R9), F10
-	FMOVQ 1056(R9), F0
-	WORD $0x4e3d1c08 // AND V8, V0, V29 of 4-byte lanes
-	WORD $0x4f225542 // SHL V2, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1c4f // AND V15, V2, V28 of 4-byte lanes
-	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
-	FMOVS 284(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	FMOVD (R10), F8
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
+	FMOVQ 992(R9), F15
+	FMOVQ 1056(R9), F9
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x4f2255e2 // SHL V2, V15, $2 of 4-byte lanes
+	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
+	WORD $0x4eaa1c00 // ORR V0, V0, V10 of 4-byte lanes
+	FMOVS 284(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
 	FMOVQ 240(R3), F2
-	WORD $0x4f82e1e8 // SDOT V8, V15, V2[0]
-	WORD $0x6f3e040f // USHR V15, V0, $2 of 4-byte lanes
-	WORD $0x4e3d1def // AND V15, V15, V29 of 4-byte lanes
-	WORD $0x4f215547 // SHL V7, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1ced // AND V13, V7, V28 of 4-byte lanes
-	WORD $0x4eaf1dad // ORR V13, V13, V15 of 4-byte lanes
-	FMOVS 344(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x4f2255ef // SHL V15, V15, $2 of 4-byte lanes
-	FMOVQ 300(R3), F7
-	WORD $0x4f87e1af // SDOT V15, V13, V7[0]
-	WORD $0x6f3c040d // USHR V13, V0, $4 of 4-byte lanes
-	WORD $0x4e3d1dad // AND V13, V13, V29 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ead1ca5 // ORR V5, V5, V13 of 4-byte lanes
-	FMOVS 404(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
-	FMOVQ 360(R3), F11
-	WORD $0x4f8be0ad // SDOT V13, V5, V11[0]
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	WORD $0x6f3f054a // USHR V10, V10, $1 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
-	FMOVS 464(R3), F0
+	WORD $0x4f82e00a // SDOT V10, V0, V2[0]
+	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4f2155ed // SHL V13, V15, $1 of 4-byte lanes
+	WORD $0x4e3b1da7 // AND V7, V13, V27 of 4-byte lanes
+	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	FMOVS 344(R3), F0
 	VDUP V0.S[0], V0.S4
 	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	FMOVQ 420(R3), F10
-	WORD $0x4f8ae0a0 // SDOT V0, V5, V10[0]
-	FMOVQ 992(R9), F5
-	FMOVQ 1120(R9), F3
-	WORD $0x4e3d1c70 // AND V16, V3, V29 of 4-byte lanes
-	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c2c // AND V12, V1, V28 of 4-byte lanes
-	WORD $0x4eb01d8c // ORR V12, V12, V16 of 4-byte lanes
-	FMOVS 288(R3), F16
-	VDUP V16.S[0], V16.S4
-	WORD $0x4f225610 // SHL V16, V16, $2 of 4-byte lanes
-	FMOVQ 256(R3), F1
-	WORD $0x4f81e190 // SDOT V16, V12, V1[0]
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1d8c // AND V12, V12, V29 of 4-byte lanes
-	WORD $0x6f3d04ae // USHR V14, V5, $3 of 4-byte lanes
-	WORD $0x4e3c1dd2 // AND V18, V14, V28 of 4-byte lanes
+	FMOVQ 300(R3), F13
+	WORD $0x4f8de0e0 // SDOT V0, V7, V13[0]
+	WORD $0x6f3c0527 // USHR V7, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
+	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
+	FMOVS 404(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
+	FMOVQ 360(R3), F5
+	WORD $0x4f85e167 // SDOT V7, V11, V5[0]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x6f3f05ef // USHR V15, V15, $1 of 4-byte lanes
+	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
+	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
+	FMOVS 464(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	FMOVQ 420(R3), F15
+	WORD $0x4f8fe169 // SDOT V9, V11, V15[0]
+	FMOVQ 992(R9), F11
+	FMOVQ 1120(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
+	WORD $0x6f3e0570 // USHR V16, V11, $2 of 4-byte lanes
+	WORD $0x4e3b1e0c // AND V12, V16, V27 of 4-byte lanes
+	WORD $0x4ea31d8c // ORR V12, V12, V3 of 4-byte lanes
+	FMOVS 288(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	FMOVQ 256(R3), F16
+	WORD $0x4f90e183 // SDOT V3, V12, V16[0]
+	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x6f3d056e // USHR V14, V11, $3 of 4-byte lanes
+	WORD $0x4e3b1dd2 // AND V18, V14, V27 of 4-byte lanes
 	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
 	FMOVS 348(R3), F12
 	VDUP V12.S[0], V12.S4
 	WORD $0x4f22558c // SHL V12, V12, $2 of 4-byte lanes
 	FMOVQ 316(R3), F14
 	WORD $0x4f8ee24c // SDOT V12, V18, V14[0]
-	WORD $0x6f3c0472 // USHR V18, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1e52 // AND V18, V18, V29 of 4-byte lanes
-	WORD $0x6f3c04b3 // USHR V19, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1e71 // AND V17, V19, V28 of 4-byte lanes
+	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
+	WORD $0x6f3c0573 // USHR V19, V11, $4 of 4-byte lanes
+	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
 	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
 	FMOVS 408(R3), F18
 	VDUP V18.S[0], V18.S4
 	WORD $0x4f225652 // SHL V18, V18, $2 of 4-byte lanes
 	FMOVQ 376(R3), F19
 	WORD $0x4f93e232 // SDOT V18, V17, V19[0]
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3c1cb1 // AND V17, V5, V28 of 4-byte lanes
-	WORD $0x4ea31e31 // ORR V17, V17, V3 of 4-byte lanes
-	FMOVS 468(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	FMOVQ 436(R3), F5
-	WORD $0x4f85e223 // SDOT V3, V17, V5[0]
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x6f3b056b // USHR V11, V11, $5 of 4-byte lanes
+	WORD $0x4e3b1d71 // AND V17, V11, V27 of 4-byte lanes
+	WORD $0x4ea11e31 // ORR V17, V17, V1 of 4-byte lanes
+	FMOVS 468(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	FMOVQ 436(R3), F11
+	WORD $0x4f8be221 // SDOT V1, V17, V11[0]
 	FMOVQ 1184(R9), F17
 	FMOVQ 1248(R9), F6
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2e288 // SDOT V8, V20, V2[1]
+	WORD $0x4fa2e28a // SDOT V10, V20, V2[1]
 	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x4f215624 // SHL V4, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1c95 // AND V21, V4, V28 of 4-byte lanes
+	WORD $0x4e3b1c95 // AND V21, V4, V27 of 4-byte lanes
 	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
-	WORD $0x4fa7e2af // SDOT V15, V21, V7[1]
+	WORD $0x4fade2a0 // SDOT V0, V21, V13[1]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
-	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	WORD $0x4fabe28d // SDOT V13, V20, V11[1]
+	WORD $0x4fa5e287 // SDOT V7, V20, V5[1]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e34 // AND V20, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4ea61e94 // ORR V20, V20, V6 of 4-byte lanes
-	WORD $0x4faae280 // SDOT V0, V20, V10[1]
+	WORD $0x4fafe289 // SDOT V9, V20, V15[1]
 	FMOVQ 1184(R9), F20
 	FMOVQ 1312(R9), F6
-	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
 	WORD $0x6f3e0695 // USHR V21, V20, $2 of 4-byte lanes
-	WORD $0x4e3c1ea4 // AND V4, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
 	WORD $0x4eb11c84 // ORR V4, V4, V17 of 4-byte lanes
-	WORD $0x4fa1e090 // SDOT V16, V4, V1[1]
+	WORD $0x4fb0e083 // SDOT V3, V4, V16[1]
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x6f3d0691 // USHR V17, V20, $3 of 4-byte lanes
-	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
 	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
 	WORD $0x4faee2ac // SDOT V12, V21, V14[1]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x6f3c0684 // USHR V4, V20, $4 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3c1c91 // AND V17, V4, V28 of 4-byte lanes
+	WORD $0x4e3b1c91 // AND V17, V4, V27 of 4-byte lanes
 	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
 	WORD $0x4fb3e232 // SDOT V18, V17, V19[1]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3b0694 // USHR V20, V20, $5 of 4-byte lanes
-	WORD $0x4e3c1e91 // AND V17, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e91 // AND V17, V20, V27 of 4-byte lanes
 	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4fa5e223 // SDOT V3, V17, V5[1]
+	WORD $0x4fabe221 // SDOT V1, V17, V11[1]
 	FMOVQ 1376(R9), F17
 	FMOVQ 1440(R9), F6
-	WORD $0x4e3d1cd4 // AND V20, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cd4 // AND V20, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1ea4 // AND V4, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
 	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
-	WORD $0x4f82e888 // SDOT V8, V4, V2[2]
+	WORD $0x4f82e88a // SDOT V10, V4, V2[2]
 	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
-	WORD $0x4e3d1c84 // AND V4, V4, V29 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e95 // AND V21, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
 	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
-	WORD $0x4f87eaaf // SDOT V15, V21, V7[2]
+	WORD $0x4f8deaa0 // SDOT V0, V21, V13[2]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
-	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4eb51c84 // ORR V4, V4, V21 of 4-byte lanes
-	WORD $0x4f8be88d // SDOT V13, V4, V11[2]
+	WORD $0x4f85e887 // SDOT V7, V4, V5[2]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4f8ae880 // SDOT V0, V4, V10[2]
+	WORD $0x4f8fe889 // SDOT V9, V4, V15[2]
 	FMOVQ 1376(R9), F4
 	FMOVQ 1504(R9), F6
-	WORD $0x4e3d1cd1 // AND V17, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
 	WORD $0x6f3e0495 // USHR V21, V4, $2 of 4-byte lanes
-	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4eb11e94 // ORR V20, V20, V17 of 4-byte lanes
-	WORD $0x4f81ea90 // SDOT V16, V20, V1[2]
+	WORD $0x4f90ea83 // SDOT V3, V20, V16[2]
 	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
-	WORD $0x4e3d1e94 // AND V20, V20, V29 of 4-byte lanes
+	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x6f3d0491 // USHR V17, V4, $3 of 4-byte lanes
-	WORD $0x4e3c1e35 // AND V21, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
 	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
 	WORD $0x4f8eeaac // SDOT V12, V21, V14[2]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1eb5 // AND V21, V21, V29 of 4-byte lanes
+	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x6f3c0494 // USHR V20, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1e91 // AND V17, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e91 // AND V17, V20, V27 of 4-byte lanes
 	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
 	WORD $0x4f93ea32 // SDOT V18, V17, V19[2]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3b0484 // USHR V4, V4, $5 of 4-byte lanes
-	WORD $0x4e3c1c91 // AND V17, V4, V28 of 4-byte lanes
+	WORD $0x4e3b1c91 // AND V17, V4, V27 of 4-byte lanes
 	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4f85ea23 // SDOT V3, V17, V5[2]
+	WORD $0x4f8bea21 // SDOT V1, V17, V11[2]
 	FMOVQ 1568(R9), F17
 	FMOVQ 1632(R9), F6
-	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3c1eb4 // AND V20, V21, V28 of 4-byte lanes
+	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2ea88 // SDOT V8, V20, V2[3]
+	WORD $0x4fa2ea8a // SDOT V10, V20, V2[3]
 	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e84 // AND V4, V20, V28 of 4-byte lanes
+	WORD $0x4e3b1e84 // AND V4, V20, V27 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fa7e88f // SDOT V15, V4, V7[3]
-	WORD $0x6f3c04c7 // USHR V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
-	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	WORD $0x4fabe88d // SDOT V13, V4, V11[3]
+	WORD $0x4fade880 // SDOT V0, V4, V13[3]
+	WORD $0x6f3c04cd // USHR V13, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
+	WORD $0x4ead1c84 // ORR V4, V4, V13 of 4-byte lanes
+	WORD $0x4fa5e887 // SDOT V7, V4, V5[3]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3c1e2b // AND V11, V17, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4faae960 // SDOT V0, V11, V10[3]
-	FMOVQ 1568(R9), F10
-	FMOVQ 1696(R9), F11
-	WORD $0x4e3d1d66 // AND V6, V11, V29 of 4-byte lanes
-	WORD $0x6f3e0551 // USHR V17, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1e24 // AND V4, V17, V28 of 4-byte lanes
+	WORD $0x4e3b1e25 // AND V5, V17, V27 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4fafe8a9 // SDOT V9, V5, V15[3]
+	FMOVQ 1568(R9), F15
+	FMOVQ 1696(R9), F5
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x6f3e05f1 // USHR V17, V15, $2 of 4-byte lanes
+	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4fa1e890 // SDOT V16, V4, V1[3]
-	WORD $0x6f3e0561 // USHR V1, V11, $2 of 4-byte lanes
-	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
-	WORD $0x6f3d0544 // USHR V4, V10, $3 of 4-byte lanes
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
+	WORD $0x4fb0e883 // SDOT V3, V4, V16[3]
+	WORD $0x6f3e04b0 // USHR V16, V5, $2 of 4-byte lanes
+	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
+	WORD $0x6f3d05e4 // USHR V4, V15, $3 of 4-byte lanes
+	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
+	WORD $0x4eb01cc6 // ORR V6, V6, V16 of 4-byte lanes
 	WORD $0x4faee8cc // SDOT V12, V6, V14[3]
-	WORD $0x6f3c056e // USHR V14, V11, $4 of 4-byte lanes
-	WORD $0x4e3d1dce // AND V14, V14, V29 of 4-byte lanes
-	WORD $0x6f3c0546 // USHR V6, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
-	WORD $0x4eae1c21 // ORR V1, V1, V14 of 4-byte lanes
-	WORD $0x4fb3e832 // SDOT V18, V1, V19[3]
-	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e3d1d6b // AND V11, V11, V29 of 4-byte lanes
-	WORD $0x6f3b054a // USHR V10, V10, $5 of 4-byte lanes
-	WORD $0x4e3c1d53 // AND V19, V10, V28 of 4-byte lanes
-	WORD $0x4eab1e73 // ORR V19, V19, V11 of 4-byte lanes
-	WORD $0x4fa5ea63 // SDOT V3, V19, V5[3]
-	FMOVQ 32(R9), F5
-	FMOVQ 160(R9), F19
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e3a1e6b // AND V11, V19, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 272(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6f3c04ae // USHR V14, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	WORD $0x6f3c05e6 // USHR V6, V15, $4 of 4-byte lanes
+	WORD $0x4e3b1cd0 // AND V16, V6, V27 of 4-byte lanes
+	WORD $0x4eae1e10 // ORR V16, V16, V14 of 4-byte lanes
+	WORD $0x4fb3ea12 // SDOT V18, V16, V19[3]
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 32(R9), F5
-	FMOVQ 160(R9), F8
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3a1d0b // AND V11, V8, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 272(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e25de05 // FMUL V5, V16, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 32(R9), F5
-	FMOVQ 160(R9), F16
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f300610 // USHR V16, V16, $16 of 4-byte lanes
-	WORD $0x4e3a1e0b // AND V11, V16, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 32(R9), F5
-	FMOVQ 160(R9), F15
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
-	WORD $0x4e3a1deb // AND V11, V15, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e25dd85 // FMUL V5, V12, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 96(R9), F5
-	FMOVQ 160(R9), F12
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f3e058c // USHR V12, V12, $2 of 4-byte lanes
-	WORD $0x4e3a1d8b // AND V11, V12, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e25dda5 // FMUL V5, V13, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 96(R9), F5
-	FMOVQ 160(R9), F13
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f3605ad // USHR V13, V13, $10 of 4-byte lanes
-	WORD $0x4e3a1dab // AND V11, V13, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e25de45 // FMUL V5, V18, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 96(R9), F5
-	FMOVQ 160(R9), F18
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f2e0652 // USHR V18, V18, $18 of 4-byte lanes
-	WORD $0x4e3a1e4b // AND V11, V18, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd6b // FMUL V11, V11, V9 of 4-byte lanes
-	FMOVS 452(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 96(R9), F5
-	FMOVQ 160(R9), F0
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x4e3a1c0b // AND V11, V0, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x6eb9856b // SUB V11, V11, V25 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e29dd69 // FMUL V9, V11, V9 of 4-byte lanes
-	FMOVS 452(R3), F11
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x6f3b05ef // USHR V15, V15, $5 of 4-byte lanes
+	WORD $0x4e3b1df3 // AND V19, V15, V27 of 4-byte lanes
+	WORD $0x4ea51e73 // ORR V19, V19, V5 of 4-byte lanes
+	WORD $0x4fabea61 // SDOT V1, V19, V11[3]
+	FMOVQ 32(R9), F11
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F19
+	WORD $0x4e381e65 // AND V5, V19, V24 of 4-byte lanes
+	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
+	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	FMOVQ 32(R9), F11
+	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F19
+	WORD $0x6f380673 // USHR V19, V19, $8 of 4-byte lanes
+	WORD $0x4e381e6f // AND V15, V19, V24 of 4-byte lanes
+	WORD $0x4eab1def // ORR V15, V15, V11 of 4-byte lanes
+	WORD $0x6eaf874f // SUB V15, V26, V15 of 4-byte lanes
+	FMOVS 272(R3), F11
 	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4ea59d45 // MUL V5, V10, V5
+	WORD $0x4eaf9c6f // MUL V15, V3, V15
+	WORD $0x4eaf84af // ADD V15, V5, V15 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e2bddeb // FMUL V11, V15, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVQ 32(R9), F11
+	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F15
+	WORD $0x6f3005ef // USHR V15, V15, $16 of 4-byte lanes
+	WORD $0x4e381de5 // AND V5, V15, V24 of 4-byte lanes
+	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
+	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	FMOVQ 32(R9), F11
+	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F15
+	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
+	WORD $0x4e381de3 // AND V3, V15, V24 of 4-byte lanes
+	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
+	WORD $0x6ea38743 // SUB V3, V26, V3 of 4-byte lanes
+	FMOVS 332(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4ea59c05 // MUL V5, V0, V5
+	WORD $0x4ea39d83 // MUL V3, V12, V3
+	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e2bdc6b // FMUL V11, V3, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVQ 96(R9), F11
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e381c65 // AND V5, V3, V24 of 4-byte lanes
+	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
+	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	FMOVQ 96(R9), F11
+	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
+	WORD $0x4e381c6c // AND V12, V3, V24 of 4-byte lanes
+	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	WORD $0x6eac874c // SUB V12, V26, V12 of 4-byte lanes
+	FMOVS 392(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4ea59ce5 // MUL V5, V7, V5
+	WORD $0x4eac9e4c // MUL V12, V18, V12
+	WORD $0x4eac84ac // ADD V12, V5, V12 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e2bdd8b // FMUL V11, V12, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVQ 96(R9), F11
+	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F12
+	WORD $0x6f2e058c // USHR V12, V12, $18 of 4-byte lanes
+	WORD $0x4e381d85 // AND V5, V12, V24 of 4-byte lanes
+	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
+	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	FMOVQ 96(R9), F11
+	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
+	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	FMOVQ 160(R9), F12
+	WORD $0x6f26058c // USHR V12, V12, $26 of 4-byte lanes
+	WORD $0x4e381d92 // AND V18, V12, V24 of 4-byte lanes
+	WORD $0x4eab1e52 // ORR V18, V18, V11 of 4-byte lanes
+	WORD $0x6eb28752 // SUB V18, V26, V18 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4ea59d25 // MUL V5, V9, V5
+	WORD $0x4eb29c32 // MUL V18, V1, V18
+	WORD $0x4eb284b2 // ADD V18, V5, V18 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e2bde4b // FMUL V11, V18, V11 of 4-byte lanes
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
@@ -21395,10 +21286,12 @@ TEXT ·unpackQ2_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 16(R11), F30
-	FMOVQ 224(R11), F29
-	FMOVQ 656(R11), F28
-	FMOVQ 64(R11), F27
+	FMOVQ 16(R11), F29
+	FMOVQ 64(R11), F28
+	FMOVQ 800(R11), F27
+	FMOVQ 656(R11), F26
+	FMOVQ 224(R11), F25
+	FMOVQ 816(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21412,441 +21305,542 @@ part:
 	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 192(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 0(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 512(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1024(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1536(R3)
-	FMOVQ 256(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 64(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 576(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1088(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1600(R3)
-	FMOVQ 320(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 128(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 640(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1152(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1664(R3)
-	FMOVQ 384(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 192(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 704(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1216(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1728(R3)
-	FMOVQ 448(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 256(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 768(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1280(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1792(R3)
-	FMOVQ 512(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 320(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 832(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1344(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1856(R3)
-	FMOVQ 576(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 384(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 896(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1408(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1920(R3)
-	FMOVQ 640(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 448(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 960(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1472(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 1984(R3)
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 64(R9), F2
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
 	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F3, 0(R4)
-	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVQ F1, 0(R4)
 	FMOVQ F4, 0(R7)
-	WORD $0x6f380444 // USHR V4, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f340443 // USHR V3, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 64(R4)
-	FMOVQ F3, 64(R7)
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f2c0444 // USHR V4, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F3, 128(R4)
-	FMOVQ F4, 128(R7)
-	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	FMOVQ F5, 64(R7)
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ 192(R9), F5
+	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	FMOVQ F4, 0(R3)
+	FMOVQ 256(R9), F4
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070067 // TBL V7, V3, V7
+	FMOVQ F7, 64(R3)
+	FMOVQ 320(R9), F7
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	FMOVQ F4, 128(R3)
+	FMOVQ 384(R9), F4
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070067 // TBL V7, V3, V7
+	FMOVQ F7, 192(R3)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ 448(R9), F7
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300c3 // TBL V3, V6, V3
+	FMOVQ F3, 256(R3)
+	FMOVQ 512(R9), F3
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 320(R3)
+	FMOVQ 576(R9), F7
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300c3 // TBL V3, V6, V3
+	FMOVQ F3, 384(R3)
+	FMOVQ 640(R9), F3
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 448(R3)
+	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F4, 192(R4)
+	FMOVQ F1, 64(R4)
+	FMOVQ F7, 128(R7)
 	FMOVQ F2, 192(R7)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	WORD $0x6f3e04a2 // USHR V2, V5, $2 of 4-byte lanes
+	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 512(R3)
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ 256(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e391ce2 // AND V2, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200c2 // TBL V2, V6, V2
+	FMOVQ F2, 576(R3)
+	FMOVQ 320(R9), F2
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 640(R3)
+	FMOVQ 384(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e391ce2 // AND V2, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200c2 // TBL V2, V6, V2
+	FMOVQ F2, 704(R3)
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ 448(R9), F2
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060066 // TBL V6, V3, V6
+	FMOVQ F6, 768(R3)
+	FMOVQ 512(R9), F6
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x4e391cc2 // AND V2, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	FMOVQ F2, 832(R3)
+	FMOVQ 576(R9), F2
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060066 // TBL V6, V3, V6
+	FMOVQ F6, 896(R3)
+	FMOVQ 640(R9), F6
+	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
+	WORD $0x4e391cc2 // AND V2, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	FMOVQ F2, 960(R3)
 	FMOVQ 128(R9), F2
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 256(R4)
-	FMOVQ F3, 256(R7)
-	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f340444 // USHR V4, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVQ F3, 320(R4)
-	FMOVQ F4, 320(R7)
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x6f2c0443 // USHR V3, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F4, 384(R4)
-	FMOVQ F3, 384(R7)
-	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x6f3c0446 // USHR V6, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f380447 // USHR V7, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	FMOVQ F1, 128(R4)
+	FMOVQ F6, 256(R7)
+	FMOVQ F7, 320(R7)
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	WORD $0x6f3c04a7 // USHR V7, V5, $4 of 4-byte lanes
+	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060066 // TBL V6, V3, V6
+	FMOVQ F6, 1024(R3)
+	FMOVQ 256(R9), F6
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070067 // TBL V7, V3, V7
+	FMOVQ F7, 1088(R3)
+	FMOVQ 320(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060066 // TBL V6, V3, V6
+	FMOVQ F6, 1152(R3)
+	FMOVQ 384(R9), F6
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070067 // TBL V7, V3, V7
+	FMOVQ F7, 1216(R3)
+	WORD $0x4ebb9c84 // MUL V4, V4, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ 448(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030083 // TBL V3, V4, V3
+	FMOVQ F3, 1280(R3)
+	FMOVQ 512(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070087 // TBL V7, V4, V7
+	FMOVQ F7, 1344(R3)
+	FMOVQ 576(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030083 // TBL V3, V4, V3
+	FMOVQ F3, 1408(R3)
+	FMOVQ 640(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070087 // TBL V7, V4, V7
+	FMOVQ F7, 1472(R3)
+	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVQ F1, 448(R4)
+	FMOVQ F1, 192(R4)
+	FMOVQ F7, 384(R7)
 	FMOVQ F0, 448(R7)
+	WORD $0x4ebb9c84 // MUL V4, V4, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 1536(R3)
+	FMOVQ 256(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050085 // TBL V5, V4, V5
+	FMOVQ F5, 1600(R3)
+	FMOVQ 320(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 1664(R3)
+	FMOVQ 384(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050085 // TBL V5, V4, V5
+	FMOVQ F5, 1728(R3)
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ 448(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	FMOVQ F4, 1792(R3)
+	FMOVQ 512(R9), F4
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	FMOVQ F5, 1856(R3)
+	FMOVQ 576(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	FMOVQ F4, 1920(R3)
+	FMOVQ 640(R9), F4
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	FMOVQ F5, 1984(R3)
 	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 0(R9), F0
-	WORD $0x0e612801 // XTN V1, V0, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 832(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2048(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2560(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3072(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3584(R3)
-	FMOVQ 896(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2112(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2624(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3136(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3648(R3)
-	FMOVQ 960(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2688(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3200(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3712(R3)
-	FMOVQ 1024(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2240(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2752(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3264(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3776(R3)
-	FMOVQ 1088(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2304(R3)
+	FMOVQ 0(R9), F5
+	WORD $0x0e6128a3 // XTN V3, V5, V0 of 4-byte lanes
+	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
+	FMOVQ 704(R9), F4
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc84 // FMUL V4, V4, V5 of 4-byte lanes
+	FMOVQ 704(R9), F7
+	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
+	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce7 // FMUL V7, V7, V5 of 4-byte lanes
+	FMOVQ F3, 256(R4)
+	FMOVQ F4, 512(R7)
+	FMOVQ F7, 576(R7)
+	WORD $0x4ebb9c00 // MUL V0, V0, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	FMOVQ 832(R9), F7
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	FMOVQ F4, 2048(R3)
+	FMOVQ 896(R9), F4
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070007 // TBL V7, V0, V7
+	FMOVQ F7, 2112(R3)
+	FMOVQ 960(R9), F7
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	FMOVQ F4, 2176(R3)
+	FMOVQ 1024(R9), F4
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070007 // TBL V7, V0, V7
+	FMOVQ F7, 2240(R3)
+	WORD $0x4ebb9c21 // MUL V1, V1, V27
+	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F7
+	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000020 // TBL V0, V1, V0
+	FMOVQ F0, 2304(R3)
+	FMOVQ 1152(R9), F0
+	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070027 // TBL V7, V1, V7
+	FMOVQ F7, 2368(R3)
+	FMOVQ 1216(R9), F7
+	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000020 // TBL V0, V1, V0
+	FMOVQ F0, 2432(R3)
+	FMOVQ 1280(R9), F0
+	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070027 // TBL V7, V1, V7
+	FMOVQ F7, 2496(R3)
+	FMOVQ 704(R9), F7
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce7 // FMUL V7, V7, V5 of 4-byte lanes
+	FMOVQ 704(R9), F0
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
+	FMOVQ F3, 320(R4)
+	FMOVQ F7, 640(R7)
+	FMOVQ F0, 704(R7)
+	WORD $0x4ebb9c21 // MUL V1, V1, V27
+	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
+	FMOVQ 832(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070027 // TBL V7, V1, V7
 	PRFM 2304(R12), PLDL1KEEP
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2816(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3328(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3840(R3)
-	FMOVQ 1152(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2368(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2880(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3392(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3904(R3)
-	FMOVQ 1216(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2432(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2944(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3456(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3968(R3)
-	FMOVQ 1280(R9), F2
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 2496(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3008(R3)
-	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 3520(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 4032(R3)
-	FMOVQ 704(R9), F2
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 512(R4)
-	FMOVQ F2, 512(R7)
-	FMOVQ 704(R9), F2
-	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	FMOVQ F7, 2560(R3)
+	FMOVQ 896(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000020 // TBL V0, V1, V0
+	FMOVQ F0, 2624(R3)
+	FMOVQ 960(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070027 // TBL V7, V1, V7
+	FMOVQ F7, 2688(R3)
+	FMOVQ 1024(R9), F7
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000020 // TBL V0, V1, V0
+	FMOVQ F0, 2752(R3)
+	WORD $0x4ebb9c84 // MUL V4, V4, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 2816(R3)
+	FMOVQ 1152(R9), F1
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 2880(R3)
+	FMOVQ 1216(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 2944(R3)
+	FMOVQ 1280(R9), F1
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 3008(R3)
+	FMOVQ 768(R9), F0
+	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
+	FMOVQ 768(R9), F1
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
+	FMOVQ F3, 384(R4)
+	FMOVQ F0, 768(R7)
+	FMOVQ F1, 832(R7)
+	WORD $0x4ebb9c84 // MUL V4, V4, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	FMOVQ 832(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 3072(R3)
+	FMOVQ 896(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 3136(R3)
+	FMOVQ 960(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	FMOVQ F0, 3200(R3)
+	FMOVQ 1024(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 3264(R3)
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 576(R4)
-	FMOVQ F2, 576(R7)
-	FMOVQ 704(R9), F2
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 640(R4)
-	FMOVQ F2, 640(R7)
-	FMOVQ 704(R9), F2
-	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 704(R4)
-	FMOVQ F2, 704(R7)
-	FMOVQ 768(R9), F2
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 768(R4)
-	FMOVQ F2, 768(R7)
-	FMOVQ 768(R9), F2
-	WORD $0x6f380443 // USHR V3, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 832(R4)
-	FMOVQ F2, 832(R7)
-	FMOVQ 768(R9), F2
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F3, 896(R4)
-	FMOVQ F2, 896(R7)
-	FMOVQ 768(R9), F2
-	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVQ F1, 960(R4)
-	FMOVQ F0, 960(R7)
+	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400e4 // TBL V4, V7, V4
+	FMOVQ F4, 3328(R3)
+	FMOVQ 1152(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e391c81 // AND V1, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 3392(R3)
+	FMOVQ 1216(R9), F1
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400e4 // TBL V4, V7, V4
+	FMOVQ F4, 3456(R3)
+	FMOVQ 1280(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e391c81 // AND V1, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 3520(R3)
+	FMOVQ 768(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
+	FMOVQ 768(R9), F4
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	FMOVQ F3, 448(R4)
+	FMOVQ F1, 896(R7)
+	FMOVQ F5, 960(R7)
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	FMOVQ 832(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 3584(R3)
+	FMOVQ 896(R9), F1
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e0500e5 // TBL V5, V7, V5
+	FMOVQ F5, 3648(R3)
+	FMOVQ 960(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 3712(R3)
+	FMOVQ 1024(R9), F1
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e0500e5 // TBL V5, V7, V5
+	FMOVQ F5, 3776(R3)
+	WORD $0x4ebb9c00 // MUL V0, V0, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070007 // TBL V7, V0, V7
+	FMOVQ F7, 3840(R3)
+	FMOVQ 1152(R9), F7
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	FMOVQ F5, 3904(R3)
+	FMOVQ 1216(R9), F5
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070007 // TBL V7, V0, V7
+	FMOVQ F7, 3968(R3)
+	FMOVQ 1280(R9), F7
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	FMOVQ F5, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -21856,7 +21850,7 @@ part:
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
-	ADD $960, R4
+	ADD $448, R4
 	ADD $960, R7
 	ADD $1344, R0
 	SUBS $1, R5
@@ -21874,12 +21868,16 @@ TEXT ·unpackQ3_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F30
-	FMOVQ 256(R11), F29
-	FMOVQ 800(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 48(R11), F26
-	FMOVQ 192(R11), F25
+	FMOVQ 16(R11), F29
+	FMOVQ 64(R11), F28
+	FMOVQ 48(R11), F27
+	FMOVQ 832(R11), F26
+	FMOVQ 848(R11), F25
+	FMOVQ 864(R11), F24
+	FMOVQ 800(R11), F23
+	FMOVQ 656(R11), F22
+	FMOVQ 224(R11), F21
+	FMOVQ 816(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21889,643 +21887,1005 @@ part:
 	PRFM 2048(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 224(R9), F1
-	FMOVQ 288(R9), F2
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 0(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215423 // SHL V3, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 512(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1024(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1536(R3)
-	FMOVQ 224(R9), F5
-	FMOVQ 352(R9), F2
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
+	FMOVQ F0, 0(R4)
+	FMOVQ 32(R9), F1
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 256(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3d04a1 // USHR V1, V5, $3 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 768(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c04a3 // USHR V3, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1280(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
+	WORD $0x4eba9c61 // MUL V1, V3, V26
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 224(R9), F2
+	FMOVQ 288(R9), F4
+	WORD $0x4f275442 // SHL V2, V2, $7 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 0(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 480(R9), F4
+	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
+	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
+	FMOVQ F2, 64(R3)
+	FMOVQ 608(R9), F2
+	FMOVQ 672(R9), F4
+	WORD $0x4f275442 // SHL V2, V2, $7 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 128(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 864(R9), F4
+	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
+	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
+	FMOVQ F2, 192(R3)
+	FMOVQ 32(R9), F2
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3b1c81 // AND V1, V4, V27 of 4-byte lanes
 	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1792(R3)
+	WORD $0x4eba9c22 // MUL V2, V1, V26
+	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
+	WORD $0x4eb79c21 // MUL V1, V1, V23
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVQ 224(R9), F4
+	FMOVQ 352(R9), F3
+	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 256(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 544(R9), F3
+	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
+	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	FMOVQ F4, 320(R3)
+	FMOVQ 608(R9), F4
+	FMOVQ 736(R9), F3
+	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 384(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 928(R9), F3
+	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
+	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	FMOVQ F4, 448(R3)
+	FMOVQ F0, 64(R4)
+	FMOVQ 32(R9), F4
+	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ 160(R9), F3
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4eba9c44 // MUL V4, V2, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c42 // MUL V2, V2, V23
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	FMOVQ 224(R9), F3
+	FMOVQ 288(R9), F1
+	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050045 // TBL V5, V2, V5
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 512(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 480(R9), F1
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e351c23 // AND V3, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x6e361c23 // EOR V3, V1, V22 of 4-byte lanes
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	FMOVQ F3, 576(R3)
+	FMOVQ 608(R9), F3
+	FMOVQ 672(R9), F1
+	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050045 // TBL V5, V2, V5
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 640(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 864(R9), F1
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e351c23 // AND V3, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x6e361c23 // EOR V3, V1, V22 of 4-byte lanes
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
+	FMOVQ F3, 704(R3)
+	FMOVQ 32(R9), F3
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4eba9c83 // MUL V3, V4, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79c84 // MUL V4, V4, V23
+	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	FMOVQ 352(R9), F2
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e351c45 // AND V5, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6e361c45 // EOR V5, V2, V22 of 4-byte lanes
+	WORD $0x4e050085 // TBL V5, V4, V5
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4ea51c45 // ORR V5, V2, V5 of 4-byte lanes
+	FMOVQ F5, 768(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 544(R9), F2
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
+	FMOVQ F1, 832(R3)
+	FMOVQ 608(R9), F1
+	FMOVQ 736(R9), F2
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e351c45 // AND V5, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6e361c45 // EOR V5, V2, V22 of 4-byte lanes
+	WORD $0x4e050085 // TBL V5, V4, V5
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4ea51c45 // ORR V5, V2, V5 of 4-byte lanes
+	FMOVQ F5, 896(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 928(R9), F2
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
+	FMOVQ F1, 960(R3)
+	FMOVQ F0, 128(R4)
+	PRFM 2176(R12), PLDL1KEEP
+	FMOVQ 96(R9), F1
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4eba9c61 // MUL V1, V3, V26
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 224(R9), F2
+	FMOVQ 288(R9), F4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 1024(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 480(R9), F4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
+	FMOVQ F2, 1088(R3)
+	FMOVQ 608(R9), F2
+	FMOVQ 672(R9), F4
+	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 1152(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 864(R9), F4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
+	FMOVQ F2, 1216(R3)
+	FMOVQ 96(R9), F2
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3b1c81 // AND V1, V4, V27 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	WORD $0x4eba9c22 // MUL V2, V1, V26
+	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
+	WORD $0x4eb79c21 // MUL V1, V1, V23
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVQ 224(R9), F4
+	FMOVQ 352(R9), F3
+	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 1280(R3)
+	FMOVQ 416(R9), F5
+	FMOVQ 544(R9), F3
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	FMOVQ F4, 1344(R3)
+	FMOVQ 608(R9), F4
+	FMOVQ 736(R9), F3
+	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 1408(R3)
+	FMOVQ 800(R9), F5
+	FMOVQ 928(R9), F3
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x4e040024 // TBL V4, V1, V4
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
+	PRFM 2240(R12), PLDL1KEEP
+	FMOVQ F4, 1472(R3)
+	FMOVQ F0, 192(R4)
+	FMOVQ 96(R9), F0
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f320484 // USHR V4, V4, $14 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4eba9c60 // MUL V0, V3, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 224(R9), F4
+	FMOVQ 288(R9), F2
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c82 // AND V2, V4, V22 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
+	FMOVQ F1, 1536(R3)
 	FMOVQ 416(R9), F1
 	FMOVQ 480(R9), F2
-	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 64(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x4f215425 // SHL V5, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 576(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1088(R3)
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1600(R3)
-	FMOVQ 416(R9), F3
-	FMOVQ 544(R9), F2
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 320(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 832(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1344(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1856(R3)
-	FMOVQ 608(R9), F1
+	WORD $0x4e351c44 // AND V4, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x6e361c44 // EOR V4, V2, V22 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4ea41c44 // ORR V4, V2, V4 of 4-byte lanes
+	FMOVQ F4, 1600(R3)
+	FMOVQ 608(R9), F4
 	FMOVQ 672(R9), F2
-	WORD $0x4e3e1c43 // AND V3, V2, V30 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 128(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215423 // SHL V3, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 640(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1152(R3)
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c25 // AND V5, V1, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 1664(R3)
-	FMOVQ 608(R9), F5
-	FMOVQ 736(R9), F2
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 384(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3d04a1 // USHR V1, V5, $3 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 896(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x6f3c04a3 // USHR V3, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1408(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1920(R3)
+	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c82 // AND V2, V4, V22 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
+	FMOVQ F1, 1664(R3)
 	FMOVQ 800(R9), F1
 	FMOVQ 864(R9), F2
-	WORD $0x4e3e1c45 // AND V5, V2, V30 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 192(R3)
-	WORD $0x6f3e0443 // USHR V3, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x4f215425 // SHL V5, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 704(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1216(R3)
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
 	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3d1c23 // AND V3, V1, V29 of 4-byte lanes
+	WORD $0x4e351c44 // AND V4, V2, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x6e361c44 // EOR V4, V2, V22 of 4-byte lanes
+	WORD $0x4e040064 // TBL V4, V3, V4
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4ea41c44 // ORR V4, V2, V4 of 4-byte lanes
+	FMOVQ F4, 1728(R3)
+	FMOVQ 96(R9), F4
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
+	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x4eba9c04 // MUL V4, V0, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c00 // MUL V0, V0, V23
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 224(R9), F2
+	FMOVQ 352(R9), F3
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e351c61 // AND V1, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6e361c61 // EOR V1, V3, V22 of 4-byte lanes
+	WORD $0x4e010001 // TBL V1, V0, V1
+	WORD $0x4e030083 // TBL V3, V4, V3
+	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
+	FMOVQ F1, 1792(R3)
+	FMOVQ 416(R9), F1
+	FMOVQ 544(R9), F3
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e351c62 // AND V2, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
-	FMOVQ F3, 1728(R3)
-	FMOVQ 800(R9), F3
-	FMOVQ 928(R9), F2
-	WORD $0x4e3e1c41 // AND V1, V2, V30 of 4-byte lanes
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 448(R3)
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0461 // USHR V1, V3, $3 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 960(R3)
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3d1ca1 // AND V1, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1472(R3)
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
-	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
-	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 1984(R3)
-	FMOVQ 32(R9), F1
-	FMOVQ 160(R9), F2
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 0(R4)
-	FMOVQ 32(R9), F3
-	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 160(R9), F1
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 64(R4)
-	FMOVQ 32(R9), F2
-	FMOVQ 160(R9), F3
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 128(R4)
-	FMOVQ 32(R9), F1
-	FMOVQ 160(R9), F2
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 192(R4)
-	FMOVQ 96(R9), F3
-	FMOVQ 160(R9), F1
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 256(R4)
-	FMOVQ 96(R9), F2
-	FMOVQ 160(R9), F3
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x6e361c62 // EOR V2, V3, V22 of 4-byte lanes
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4e030083 // TBL V3, V4, V3
+	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
+	FMOVQ F2, 1856(R3)
+	FMOVQ 608(R9), F2
+	FMOVQ 736(R9), F3
 	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 320(R4)
-	FMOVQ 96(R9), F1
-	FMOVQ 160(R9), F2
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f320442 // USHR V2, V2, $14 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4e351c61 // AND V1, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
 	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 384(R4)
-	FMOVQ 96(R9), F3
-	FMOVQ 160(R9), F1
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVQ F0, 448(R4)
+	WORD $0x6e361c61 // EOR V1, V3, V22 of 4-byte lanes
+	WORD $0x4e010001 // TBL V1, V0, V1
+	WORD $0x4e030083 // TBL V3, V4, V3
+	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
+	FMOVQ F1, 1920(R3)
+	FMOVQ 800(R9), F1
+	FMOVQ 928(R9), F3
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e351c62 // AND V2, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x6e361c62 // EOR V2, V3, V22 of 4-byte lanes
+	WORD $0x4e020002 // TBL V2, V0, V2
+	WORD $0x4e030083 // TBL V3, V4, V3
+	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
+	FMOVQ F2, 1984(R3)
 	PRFM 2304(R12), PLDL1KEEP
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	FMOVQ 992(R9), F2
-	FMOVQ 1056(R9), F3
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2048(R3)
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215441 // SHL V1, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2560(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3072(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3584(R3)
-	FMOVQ 992(R9), F5
-	FMOVQ 1120(R9), F3
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2304(R3)
-	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3d04a2 // USHR V2, V5, $3 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2816(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3328(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3840(R3)
-	FMOVQ 1184(R9), F2
-	FMOVQ 1248(R9), F3
-	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2112(R3)
-	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x4f215445 // SHL V5, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3136(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3648(R3)
-	FMOVQ 1184(R9), F1
-	FMOVQ 1312(R9), F3
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2368(R3)
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2880(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	FMOVQ F2, 3392(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3904(R3)
-	FMOVQ 1376(R9), F2
-	FMOVQ 1440(R9), F3
-	WORD $0x4e3e1c61 // AND V1, V3, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2176(R3)
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x4f215441 // SHL V1, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2688(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3200(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 3712(R3)
-	FMOVQ 1376(R9), F5
-	FMOVQ 1504(R9), F3
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x6f3e04a4 // USHR V4, V5, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2432(R3)
-	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x6f3d04a2 // USHR V2, V5, $3 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2944(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3456(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3968(R3)
-	FMOVQ 1568(R9), F2
-	FMOVQ 1632(R9), F3
-	WORD $0x4e3e1c65 // AND V5, V3, V30 of 4-byte lanes
-	WORD $0x4f225444 // SHL V4, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 2240(R3)
-	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
-	WORD $0x4f215445 // SHL V5, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	FMOVQ F4, 2752(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3264(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x4e3d1c41 // AND V1, V2, V29 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x4ebc8421 // ADD V1, V1, V28 of 4-byte lanes
-	FMOVQ F1, 3776(R3)
-	FMOVQ 1568(R9), F1
-	FMOVQ 1696(R9), F3
-	WORD $0x4e3e1c62 // AND V2, V3, V30 of 4-byte lanes
-	WORD $0x6f3e0424 // USHR V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
-	FMOVQ F5, 2496(R3)
-	WORD $0x6f3e0465 // USHR V5, V3, $2 of 4-byte lanes
-	WORD $0x4e3e1ca5 // AND V5, V5, V30 of 4-byte lanes
-	WORD $0x6f3d0422 // USHR V2, V1, $3 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
-	PRFM 2432(R12), PLDL1KEEP
-	FMOVQ F4, 3008(R3)
-	WORD $0x6f3c0464 // USHR V4, V3, $4 of 4-byte lanes
-	WORD $0x4e3e1c84 // AND V4, V4, V30 of 4-byte lanes
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 3520(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e3e1c63 // AND V3, V3, V30 of 4-byte lanes
-	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
-	WORD $0x4e3d1c22 // AND V2, V1, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
-	FMOVQ F2, 4032(R3)
-	FMOVQ 32(R9), F2
-	FMOVQ 160(R9), F3
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 512(R4)
-	FMOVQ 32(R9), F1
-	FMOVQ 160(R9), F2
-	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 576(R4)
+	FMOVD (R10), F2
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	FMOVQ F2, 256(R4)
 	FMOVQ 32(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4eba9c03 // MUL V3, V0, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79c00 // MUL V0, V0, V23
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 992(R9), F4
+	FMOVQ 1056(R9), F1
+	WORD $0x4f275484 // SHL V4, V4, $7 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 2048(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1248(R9), F1
+	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
+	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 2112(R3)
+	FMOVQ 1376(R9), F4
+	FMOVQ 1440(R9), F1
+	WORD $0x4f275484 // SHL V4, V4, $7 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 2176(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1632(R9), F1
+	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
+	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 2240(R3)
+	FMOVQ 32(R9), F4
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	FMOVQ 160(R9), F1
-	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 640(R4)
-	FMOVQ 32(R9), F2
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4eba9c64 // MUL V4, V3, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 992(R9), F1
+	FMOVQ 1120(R9), F0
+	WORD $0x4f235421 // SHL V1, V1, $3 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
+	FMOVQ F5, 2304(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1312(R9), F0
+	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
+	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
+	FMOVQ F1, 2368(R3)
+	FMOVQ 1376(R9), F1
+	FMOVQ 1504(R9), F0
+	WORD $0x4f235421 // SHL V1, V1, $3 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
+	FMOVQ F5, 2432(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F0
+	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
+	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
+	FMOVQ F1, 2496(R3)
+	FMOVQ F2, 320(R4)
+	FMOVQ 32(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4eba9c81 // MUL V1, V4, V26
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x4eb79c84 // MUL V4, V4, V23
+	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
+	FMOVQ 992(R9), F0
+	FMOVQ 1056(R9), F3
+	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c03 // AND V3, V0, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	WORD $0x4e050085 // TBL V5, V4, V5
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 2560(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1248(R9), F3
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e351c60 // AND V0, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x6e361c60 // EOR V0, V3, V22 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4ea01c60 // ORR V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 2624(R3)
+	FMOVQ 1376(R9), F0
+	FMOVQ 1440(R9), F3
+	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c03 // AND V3, V0, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e050085 // TBL V5, V4, V5
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
+	FMOVQ F5, 2688(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1632(R9), F3
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e351c60 // AND V0, V3, V21 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x6e361c60 // EOR V0, V3, V22 of 4-byte lanes
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4ea01c60 // ORR V0, V3, V0 of 4-byte lanes
+	FMOVQ F0, 2752(R3)
+	FMOVQ 32(R9), F0
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	FMOVQ 160(R9), F3
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 704(R4)
-	FMOVQ 96(R9), F1
-	FMOVQ 160(R9), F2
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F3, 768(R4)
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4eba9c20 // MUL V0, V1, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79c21 // MUL V1, V1, V23
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVQ 992(R9), F3
+	FMOVQ 1120(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 2816(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1312(R9), F4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
+	FMOVQ F3, 2880(R3)
+	FMOVQ 1376(R9), F3
+	FMOVQ 1504(R9), F4
+	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
+	WORD $0x4e050025 // TBL V5, V1, V5
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
+	FMOVQ F5, 2944(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
+	WORD $0x4e030023 // TBL V3, V1, V3
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
+	FMOVQ F3, 3008(R3)
+	FMOVQ F2, 384(R4)
 	FMOVQ 96(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4eba9c03 // MUL V3, V0, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79c00 // MUL V0, V0, V23
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 992(R9), F4
+	FMOVQ 1056(R9), F1
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1248(R9), F1
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 3136(R3)
+	FMOVQ 1376(R9), F4
+	FMOVQ 1440(R9), F1
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
+	WORD $0x4e050005 // TBL V5, V0, V5
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
+	FMOVQ F5, 3200(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1632(R9), F1
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
+	WORD $0x4e040004 // TBL V4, V0, V4
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
+	FMOVQ F4, 3264(R3)
+	FMOVQ 96(R9), F4
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	FMOVQ 160(R9), F1
-	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x4e3a1c22 // AND V2, V1, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F2, 832(R4)
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4eba9c64 // MUL V4, V3, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 992(R9), F1
+	FMOVQ 1120(R9), F0
+	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	PRFM 2432(R12), PLDL1KEEP
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
+	FMOVQ F5, 3328(R3)
+	FMOVQ 1184(R9), F5
+	FMOVQ 1312(R9), F0
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
+	FMOVQ F1, 3392(R3)
+	FMOVQ 1376(R9), F1
+	FMOVQ 1504(R9), F0
+	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
+	FMOVQ F5, 3456(R3)
+	FMOVQ 1568(R9), F5
+	FMOVQ 1696(R9), F0
+	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
+	FMOVQ F1, 3520(R3)
+	FMOVQ F2, 448(R4)
 	FMOVQ 96(R9), F2
-	FMOVQ 160(R9), F3
 	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f2e0463 // USHR V3, V3, $18 of 4-byte lanes
-	WORD $0x4e3a1c61 // AND V1, V3, V26 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x6eb98421 // SUB V1, V1, V25 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVQ F1, 896(R4)
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
+	WORD $0x4e3b1c20 // AND V0, V1, V27 of 4-byte lanes
+	WORD $0x4ea21c00 // ORR V0, V0, V2 of 4-byte lanes
+	WORD $0x4eba9c02 // MUL V2, V0, V26
+	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
+	WORD $0x4eb79c00 // MUL V0, V0, V23
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 992(R9), F1
+	FMOVQ 1056(R9), F4
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
+	WORD $0x4e030003 // TBL V3, V0, V3
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
+	FMOVQ F3, 3584(R3)
+	FMOVQ 1184(R9), F3
+	FMOVQ 1248(R9), F4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e351c81 // AND V1, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x6e361c81 // EOR V1, V4, V22 of 4-byte lanes
+	WORD $0x4e010001 // TBL V1, V0, V1
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4ea11c81 // ORR V1, V4, V1 of 4-byte lanes
+	FMOVQ F1, 3648(R3)
+	FMOVQ 1376(R9), F1
+	FMOVQ 1440(R9), F4
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
+	WORD $0x4e030003 // TBL V3, V0, V3
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
+	FMOVQ F3, 3712(R3)
+	FMOVQ 1568(R9), F3
+	FMOVQ 1632(R9), F4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e351c81 // AND V1, V4, V21 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x6e361c81 // EOR V1, V4, V22 of 4-byte lanes
+	WORD $0x4e010001 // TBL V1, V0, V1
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4ea11c81 // ORR V1, V4, V1 of 4-byte lanes
+	FMOVQ F1, 3776(R3)
 	FMOVQ 96(R9), F1
-	FMOVQ 160(R9), F2
 	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	FMOVQ F0, 960(R4)
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4eba9c41 // MUL V1, V2, V26
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x4eb79c42 // MUL V2, V2, V23
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	FMOVQ 992(R9), F4
+	FMOVQ 1120(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e351c03 // AND V3, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x6e361c03 // EOR V3, V0, V22 of 4-byte lanes
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4e000020 // TBL V0, V1, V0
+	WORD $0x4ea31c03 // ORR V3, V0, V3 of 4-byte lanes
+	FMOVQ F3, 3840(R3)
+	FMOVQ 1184(R9), F3
+	FMOVQ 1312(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e351c04 // AND V4, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x6e361c04 // EOR V4, V0, V22 of 4-byte lanes
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4e000020 // TBL V0, V1, V0
+	WORD $0x4ea41c04 // ORR V4, V0, V4 of 4-byte lanes
+	FMOVQ F4, 3904(R3)
+	FMOVQ 1376(R9), F4
+	FMOVQ 1504(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e351c03 // AND V3, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x6e361c03 // EOR V3, V0, V22 of 4-byte lanes
+	WORD $0x4e030043 // TBL V3, V2, V3
+	WORD $0x4e000020 // TBL V0, V1, V0
+	WORD $0x4ea31c03 // ORR V3, V0, V3 of 4-byte lanes
+	FMOVQ F3, 3968(R3)
+	FMOVQ 1568(R9), F3
+	FMOVQ 1696(R9), F0
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x4e351c04 // AND V4, V0, V21 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x6e361c04 // EOR V4, V0, V22 of 4-byte lanes
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4e000020 // TBL V0, V1, V0
+	WORD $0x4ea41c04 // ORR V4, V0, V4 of 4-byte lanes
+	FMOVQ F4, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -22535,7 +22895,7 @@ part:
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
-	ADD $960, R4
+	ADD $448, R4
 	ADD $960, R7
 	ADD $1760, R0
 	SUBS $1, R5
@@ -34305,8 +34665,9 @@ part:
 
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34409,8 +34770,9 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -34561,8 +34923,9 @@ loop:
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -34704,8 +35067,9 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -34934,8 +35298,9 @@ loop:
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35116,8 +35481,9 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35352,8 +35718,9 @@ loop:
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -35573,8 +35940,9 @@ loop:
 
 // tile32x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -35887,8 +36255,9 @@ loop:
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36207,9 +36576,9 @@ loop:
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36321,9 +36690,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36494,9 +36863,9 @@ loop:
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -36652,9 +37021,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -36915,9 +37284,9 @@ loop:
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37117,9 +37486,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37386,9 +37755,9 @@ loop:
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -37632,9 +38001,9 @@ loop:
 
 // tileOffsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -37991,9 +38360,9 @@ loop:
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
+// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
+// wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38356,8 +38725,9 @@ loop:
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38473,8 +38843,9 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -38659,8 +39030,9 @@ loop:
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -38826,8 +39198,9 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39118,8 +39491,9 @@ loop:
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39335,8 +39709,9 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -39633,8 +40008,9 @@ loop:
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
@@ -39900,8 +40276,9 @@ loop:
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40304,8 +40681,9 @@ loop:
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
@@ -40712,16 +41090,16 @@ loop:
 	FMOVQ F25, 16(R12)
 	RET
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
-// func tile16Offsetx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx1(SB), NOSPLIT, $0-81
+// func tileOffsetsx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx1(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R5
@@ -40770,26 +41148,6 @@ loop:
 	VEOR V31.B16, V17.B16, V17.B16
 	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
-	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
-	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
-	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 16(R1), F20
 	FMOVQ 256(R7), F16
 	VEOR V31.B16, V16.B16, V16.B16
@@ -40815,8 +41173,8 @@ loop:
 	VEOR V31.B16, V17.B16, V17.B16
 	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
-	FMOVQ 64(R8), F16
-	FMOVQ 80(R8), F17
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
@@ -40826,6 +41184,13 @@ loop:
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
 	FMOVQ 64(R9), F16
 	FMOVQ 80(R9), F17
 	FMOVS 56(R1), F20
@@ -40835,7 +41200,7 @@ loop:
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	SUBS $1, R0
 	BNE loop
@@ -40846,16 +41211,16 @@ loop:
 	FMOVQ F1, 16(R5)
 	RET
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
-// func tile16Offsetx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx2I8MM(SB), NOSPLIT, $0-81
+// func tileOffsetsx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx2I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R10
@@ -40886,8 +41251,8 @@ start:
 	LSL $2, R10
 	ADD R10, R1, R2
 loop:
-	FMOVS 44(R1), F29
-	FMOVS 44(R2), F30
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
@@ -40919,6 +41284,36 @@ loop:
 	VZIP2 V27.S4, V25.S4, V25.S4
 	FMOVD 8(R1), F29
 	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
 	VZIP1 V30.D2, V29.D2, V29.D2
 	WORD $0x4e9daf84 // USMMLA V4, V28, V29
 	WORD $0x4e9daf05 // USMMLA V5, V24, V29
@@ -40968,70 +41363,6 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 48(R1), F29
-	FMOVS 48(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
-	VORR V4.B16, V4.B16, V5.B16
-	VORR V4.B16, V4.B16, V6.B16
-	VORR V4.B16, V4.B16, V7.B16
-	FMOVQ 256(R7), F24
-	FMOVQ 272(R7), F25
-	FMOVQ 320(R7), F26
-	FMOVQ 336(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 16(R1), F29
-	FMOVD 16(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf84 // USMMLA V4, V28, V29
-	WORD $0x4e9daf05 // USMMLA V5, V24, V29
-	WORD $0x4e9daf46 // USMMLA V6, V26, V29
-	WORD $0x4e9daf27 // USMMLA V7, V25, V29
-	FMOVQ 384(R7), F24
-	FMOVQ 400(R7), F25
-	FMOVQ 448(R7), F26
-	FMOVQ 464(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 24(R1), F29
-	FMOVD 24(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf84 // USMMLA V4, V28, V29
-	WORD $0x4e9daf05 // USMMLA V5, V24, V29
-	WORD $0x4e9daf46 // USMMLA V6, V26, V29
-	WORD $0x4e9daf27 // USMMLA V7, V25, V29
-	FMOVQ 64(R8), F24
-	FMOVQ 80(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
-	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
-	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
-	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
-	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
@@ -41052,7 +41383,7 @@ loop:
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	SUBS $1, R0
@@ -41071,16 +41402,16 @@ loop:
 	FMOVQ F25, 16(R12)
 	RET
 
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
-// func tile16Offsetx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx2(SB), NOSPLIT, $0-81
+// func tileOffsetsx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx2(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R5
@@ -41146,42 +41477,6 @@ loop:
 	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
 	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
-	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
-	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
-	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
-	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
-	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 52(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
-	VEOR V5.B16, V5.B16, V5.B16
-	VEOR V6.B16, V6.B16, V6.B16
-	VEOR V7.B16, V7.B16, V7.B16
 	FMOVQ 16(R1), F20
 	FMOVQ 16(R2), F21
 	FMOVQ 256(R7), F16
@@ -41216,8 +41511,8 @@ loop:
 	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
 	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
-	FMOVQ 64(R8), F16
-	FMOVQ 80(R8), F17
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
@@ -41236,6 +41531,18 @@ loop:
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS 52(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
+	FMOVS 52(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
 	FMOVQ 64(R9), F16
 	FMOVQ 80(R9), F17
 	FMOVS 56(R1), F20
@@ -41250,7 +41557,7 @@ loop:
 	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	SUBS $1, R0
@@ -41265,16 +41572,16 @@ loop:
 	FMOVQ F3, 16(R5)
 	RET
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
-// func tile16Offsetx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx3I8MM(SB), NOSPLIT, $0-81
+// func tileOffsetsx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx3I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R10
@@ -41320,16 +41627,16 @@ start:
 	ADD R10, R1, R2
 	ADD R10, R2, R3
 loop:
-	FMOVS 44(R1), F29
-	FMOVS 44(R2), F30
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
 	VORR V8.B16, V8.B16, V9.B16
 	VORR V8.B16, V8.B16, V10.B16
 	VORR V8.B16, V8.B16, V11.B16
-	FMOVS 44(R3), F29
-	FMOVS 44(R3), F30
+	FMOVS 40(R3), F29
+	FMOVS 40(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
@@ -41375,6 +41682,50 @@ loop:
 	WORD $0x4e9daf2b // USMMLA V11, V25, V29
 	FMOVD 8(R3), F31
 	FMOVD 8(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R3), F27
 	VZIP1 V27.D2, V31.D2, V31.D2
 	WORD $0x4e9faf8c // USMMLA V12, V28, V31
 	WORD $0x4e9faf0d // USMMLA V13, V24, V31
@@ -41456,112 +41807,6 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 48(R1), F29
-	FMOVS 48(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
-	VORR V8.B16, V8.B16, V9.B16
-	VORR V8.B16, V8.B16, V10.B16
-	VORR V8.B16, V8.B16, V11.B16
-	FMOVS 48(R3), F29
-	FMOVS 48(R3), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
-	VORR V12.B16, V12.B16, V13.B16
-	VORR V12.B16, V12.B16, V14.B16
-	VORR V12.B16, V12.B16, V15.B16
-	FMOVQ 256(R7), F24
-	FMOVQ 272(R7), F25
-	FMOVQ 320(R7), F26
-	FMOVQ 336(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 16(R1), F29
-	FMOVD 16(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf88 // USMMLA V8, V28, V29
-	WORD $0x4e9daf09 // USMMLA V9, V24, V29
-	WORD $0x4e9daf4a // USMMLA V10, V26, V29
-	WORD $0x4e9daf2b // USMMLA V11, V25, V29
-	FMOVD 16(R3), F31
-	FMOVD 16(R3), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf8c // USMMLA V12, V28, V31
-	WORD $0x4e9faf0d // USMMLA V13, V24, V31
-	WORD $0x4e9faf4e // USMMLA V14, V26, V31
-	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 384(R7), F24
-	FMOVQ 400(R7), F25
-	FMOVQ 448(R7), F26
-	FMOVQ 464(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 24(R1), F29
-	FMOVD 24(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf88 // USMMLA V8, V28, V29
-	WORD $0x4e9daf09 // USMMLA V9, V24, V29
-	WORD $0x4e9daf4a // USMMLA V10, V26, V29
-	WORD $0x4e9daf2b // USMMLA V11, V25, V29
-	FMOVD 24(R3), F31
-	FMOVD 24(R3), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf8c // USMMLA V12, V28, V31
-	WORD $0x4e9faf0d // USMMLA V13, V24, V31
-	WORD $0x4e9faf4e // USMMLA V14, V26, V31
-	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 64(R8), F24
-	FMOVQ 80(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R3), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
@@ -41594,7 +41839,7 @@ loop:
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -41620,16 +41865,16 @@ loop:
 	FMOVQ F24, 16(R10)
 	RET
 
-// tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
-// func tile16Offsetx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx3(SB), NOSPLIT, $0-81
+// func tileOffsetsx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx3(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R5
@@ -41712,6 +41957,49 @@ loop:
 	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
 	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
@@ -41758,84 +42046,6 @@ loop:
 	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
 	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	VEOR V6.B16, V6.B16, V6.B16
-	VEOR V7.B16, V7.B16, V7.B16
-	VEOR V8.B16, V8.B16, V8.B16
-	VEOR V9.B16, V9.B16, V9.B16
-	VEOR V10.B16, V10.B16, V10.B16
-	VEOR V11.B16, V11.B16, V11.B16
-	FMOVQ 16(R1), F20
-	FMOVQ 16(R2), F21
-	FMOVQ 16(R3), F22
-	FMOVQ 256(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 272(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
-	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
-	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
-	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
-	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
-	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
-	FMOVQ 320(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 336(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
-	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
-	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
-	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
-	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
-	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
-	FMOVQ 384(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 400(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
-	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
-	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
-	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
-	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
-	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
-	FMOVQ 448(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 464(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
-	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
-	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
-	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
-	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
-	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
-	FMOVQ 64(R8), F16
-	FMOVQ 80(R8), F17
-	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
-	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
-	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
-	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
-	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
-	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
-	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
-	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
-	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	FMOVQ 64(R9), F16
 	FMOVQ 80(R9), F17
 	FMOVS 56(R1), F20
@@ -41855,7 +42065,7 @@ loop:
 	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -41874,16 +42084,16 @@ loop:
 	FMOVQ F5, 16(R5)
 	RET
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
-// func tile16Offsetx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx4I8MM(SB), NOSPLIT, $0-81
+// func tileOffsetsx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx4I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R10
@@ -41930,16 +42140,16 @@ start:
 	ADD R10, R2, R3
 	ADD R10, R3, R4
 loop:
-	FMOVS 44(R1), F29
-	FMOVS 44(R2), F30
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
 	VORR V8.B16, V8.B16, V9.B16
 	VORR V8.B16, V8.B16, V10.B16
 	VORR V8.B16, V8.B16, V11.B16
-	FMOVS 44(R3), F29
-	FMOVS 44(R4), F30
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
@@ -41985,6 +42195,50 @@ loop:
 	WORD $0x4e9daf2b // USMMLA V11, V25, V29
 	FMOVD 8(R3), F31
 	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
 	VZIP1 V27.D2, V31.D2, V31.D2
 	WORD $0x4e9faf8c // USMMLA V12, V28, V31
 	WORD $0x4e9faf0d // USMMLA V13, V24, V31
@@ -42066,112 +42320,6 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 48(R1), F29
-	FMOVS 48(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
-	VORR V8.B16, V8.B16, V9.B16
-	VORR V8.B16, V8.B16, V10.B16
-	VORR V8.B16, V8.B16, V11.B16
-	FMOVS 48(R3), F29
-	FMOVS 48(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
-	VORR V12.B16, V12.B16, V13.B16
-	VORR V12.B16, V12.B16, V14.B16
-	VORR V12.B16, V12.B16, V15.B16
-	FMOVQ 256(R7), F24
-	FMOVQ 272(R7), F25
-	FMOVQ 320(R7), F26
-	FMOVQ 336(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 16(R1), F29
-	FMOVD 16(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf88 // USMMLA V8, V28, V29
-	WORD $0x4e9daf09 // USMMLA V9, V24, V29
-	WORD $0x4e9daf4a // USMMLA V10, V26, V29
-	WORD $0x4e9daf2b // USMMLA V11, V25, V29
-	FMOVD 16(R3), F31
-	FMOVD 16(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf8c // USMMLA V12, V28, V31
-	WORD $0x4e9faf0d // USMMLA V13, V24, V31
-	WORD $0x4e9faf4e // USMMLA V14, V26, V31
-	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 384(R7), F24
-	FMOVQ 400(R7), F25
-	FMOVQ 448(R7), F26
-	FMOVQ 464(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 24(R1), F29
-	FMOVD 24(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf88 // USMMLA V8, V28, V29
-	WORD $0x4e9daf09 // USMMLA V9, V24, V29
-	WORD $0x4e9daf4a // USMMLA V10, V26, V29
-	WORD $0x4e9daf2b // USMMLA V11, V25, V29
-	FMOVD 24(R3), F31
-	FMOVD 24(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf8c // USMMLA V12, V28, V31
-	WORD $0x4e9faf0d // USMMLA V13, V24, V31
-	WORD $0x4e9faf4e // USMMLA V14, V26, V31
-	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 64(R8), F24
-	FMOVQ 80(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
@@ -42204,7 +42352,7 @@ loop:
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -42235,16 +42383,16 @@ loop:
 	FMOVQ F25, 16(R12)
 	RET
 
-// tile16Offsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
-// func tile16Offsetx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx4(SB), NOSPLIT, $0-81
+// func tileOffsetsx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx4(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R5
@@ -42344,6 +42492,58 @@ loop:
 	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
 	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 16(R4), F23
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
+	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
+	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
+	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
+	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
+	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
+	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
+	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
+	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
@@ -42404,104 +42604,6 @@ loop:
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
 	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
-	VEOR V8.B16, V8.B16, V8.B16
-	VEOR V9.B16, V9.B16, V9.B16
-	VEOR V10.B16, V10.B16, V10.B16
-	VEOR V11.B16, V11.B16, V11.B16
-	VEOR V12.B16, V12.B16, V12.B16
-	VEOR V13.B16, V13.B16, V13.B16
-	VEOR V14.B16, V14.B16, V14.B16
-	VEOR V15.B16, V15.B16, V15.B16
-	FMOVQ 16(R1), F20
-	FMOVQ 16(R2), F21
-	FMOVQ 16(R3), F22
-	FMOVQ 16(R4), F23
-	FMOVQ 256(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 272(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
-	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
-	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
-	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
-	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
-	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
-	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
-	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
-	FMOVQ 320(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 336(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
-	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
-	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
-	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
-	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
-	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
-	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
-	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
-	FMOVQ 384(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 400(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
-	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
-	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
-	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
-	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
-	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
-	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
-	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
-	FMOVQ 448(R7), F16
-	VEOR V31.B16, V16.B16, V16.B16
-	FMOVQ 464(R7), F17
-	VEOR V31.B16, V17.B16, V17.B16
-	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
-	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
-	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
-	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
-	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
-	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
-	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
-	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
-	FMOVQ 64(R8), F16
-	FMOVQ 80(R8), F17
-	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	FMOVQ 64(R9), F16
 	FMOVQ 80(R9), F17
 	FMOVS 56(R1), F20
@@ -42526,7 +42628,7 @@ loop:
 	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -42549,16 +42651,16 @@ loop:
 	FMOVQ F7, 16(R5)
 	RET
 
-// tile16Offsetx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
-// func tile16Offsetx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx5I8MM(SB), NOSPLIT, $0-81
+// func tileOffsetsx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx5I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R10
@@ -42620,24 +42722,24 @@ start:
 	ADD R10, R3, R4
 	ADD R10, R4, R5
 loop:
-	FMOVS 44(R1), F29
-	FMOVS 44(R2), F30
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
 	VORR V12.B16, V12.B16, V13.B16
 	VORR V12.B16, V12.B16, V14.B16
 	VORR V12.B16, V12.B16, V15.B16
-	FMOVS 44(R3), F29
-	FMOVS 44(R4), F30
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
 	VORR V16.B16, V16.B16, V17.B16
 	VORR V16.B16, V16.B16, V18.B16
 	VORR V16.B16, V16.B16, V19.B16
-	FMOVS 44(R5), F29
-	FMOVS 44(R5), F30
+	FMOVS 40(R5), F29
+	FMOVS 40(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
@@ -42697,6 +42799,64 @@ loop:
 	WORD $0x4e9faf33 // USMMLA V19, V25, V31
 	FMOVD 8(R5), F29
 	FMOVD 8(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R5), F30
 	VZIP1 V30.D2, V29.D2, V29.D2
 	WORD $0x4e9daf94 // USMMLA V20, V28, V29
 	WORD $0x4e9daf15 // USMMLA V21, V24, V29
@@ -42810,154 +42970,6 @@ loop:
 	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	FMOVS 48(R1), F29
-	FMOVS 48(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
-	VORR V12.B16, V12.B16, V13.B16
-	VORR V12.B16, V12.B16, V14.B16
-	VORR V12.B16, V12.B16, V15.B16
-	FMOVS 48(R3), F29
-	FMOVS 48(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
-	VORR V16.B16, V16.B16, V17.B16
-	VORR V16.B16, V16.B16, V18.B16
-	VORR V16.B16, V16.B16, V19.B16
-	FMOVS 48(R5), F29
-	FMOVS 48(R5), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
-	VORR V20.B16, V20.B16, V21.B16
-	VORR V20.B16, V20.B16, V22.B16
-	VORR V20.B16, V20.B16, V23.B16
-	FMOVQ 256(R7), F24
-	FMOVQ 272(R7), F25
-	FMOVQ 320(R7), F26
-	FMOVQ 336(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 16(R1), F29
-	FMOVD 16(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf8c // USMMLA V12, V28, V29
-	WORD $0x4e9daf0d // USMMLA V13, V24, V29
-	WORD $0x4e9daf4e // USMMLA V14, V26, V29
-	WORD $0x4e9daf2f // USMMLA V15, V25, V29
-	FMOVD 16(R3), F31
-	FMOVD 16(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf90 // USMMLA V16, V28, V31
-	WORD $0x4e9faf11 // USMMLA V17, V24, V31
-	WORD $0x4e9faf52 // USMMLA V18, V26, V31
-	WORD $0x4e9faf33 // USMMLA V19, V25, V31
-	FMOVD 16(R5), F29
-	FMOVD 16(R5), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf94 // USMMLA V20, V28, V29
-	WORD $0x4e9daf15 // USMMLA V21, V24, V29
-	WORD $0x4e9daf56 // USMMLA V22, V26, V29
-	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 384(R7), F24
-	FMOVQ 400(R7), F25
-	FMOVQ 448(R7), F26
-	FMOVQ 464(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 24(R1), F29
-	FMOVD 24(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf8c // USMMLA V12, V28, V29
-	WORD $0x4e9daf0d // USMMLA V13, V24, V29
-	WORD $0x4e9daf4e // USMMLA V14, V26, V29
-	WORD $0x4e9daf2f // USMMLA V15, V25, V29
-	FMOVD 24(R3), F31
-	FMOVD 24(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf90 // USMMLA V16, V28, V31
-	WORD $0x4e9faf11 // USMMLA V17, V24, V31
-	WORD $0x4e9faf52 // USMMLA V18, V26, V31
-	WORD $0x4e9faf33 // USMMLA V19, V25, V31
-	FMOVD 24(R5), F29
-	FMOVD 24(R5), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf94 // USMMLA V20, V28, V29
-	WORD $0x4e9daf15 // USMMLA V21, V24, V29
-	WORD $0x4e9daf56 // USMMLA V22, V26, V29
-	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 64(R8), F24
-	FMOVQ 80(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
-	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
-	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
-	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R5), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
-	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
-	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
-	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
-	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
@@ -43002,7 +43014,7 @@ loop:
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -43040,16 +43052,16 @@ loop:
 	FMOVQ F24, 16(R10)
 	RET
 
-// tile16Offsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
+// tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
+// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
+// writes them, wnext bytes apart; otherwise half a panel.
 // A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
-// func tile16Offsetx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16Offsetx6I8MM(SB), NOSPLIT, $0-81
+// func tileOffsetsx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tileOffsetsx6I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
 	MOVD c+64(FP), R10
@@ -43112,24 +43124,24 @@ start:
 	ADD R10, R4, R5
 	ADD R10, R5, R6
 loop:
-	FMOVS 44(R1), F29
-	FMOVS 44(R2), F30
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
 	VORR V12.B16, V12.B16, V13.B16
 	VORR V12.B16, V12.B16, V14.B16
 	VORR V12.B16, V12.B16, V15.B16
-	FMOVS 44(R3), F29
-	FMOVS 44(R4), F30
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
 	VORR V16.B16, V16.B16, V17.B16
 	VORR V16.B16, V16.B16, V18.B16
 	VORR V16.B16, V16.B16, V19.B16
-	FMOVS 44(R5), F29
-	FMOVS 44(R6), F30
+	FMOVS 40(R5), F29
+	FMOVS 40(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
@@ -43189,6 +43201,64 @@ loop:
 	WORD $0x4e9faf33 // USMMLA V19, V25, V31
 	FMOVD 8(R5), F29
 	FMOVD 8(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R6), F30
 	VZIP1 V30.D2, V29.D2, V29.D2
 	WORD $0x4e9daf94 // USMMLA V20, V28, V29
 	WORD $0x4e9daf15 // USMMLA V21, V24, V29
@@ -43302,154 +43372,6 @@ loop:
 	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	FMOVS 48(R1), F29
-	FMOVS 48(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
-	VORR V12.B16, V12.B16, V13.B16
-	VORR V12.B16, V12.B16, V14.B16
-	VORR V12.B16, V12.B16, V15.B16
-	FMOVS 48(R3), F29
-	FMOVS 48(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
-	VORR V16.B16, V16.B16, V17.B16
-	VORR V16.B16, V16.B16, V18.B16
-	VORR V16.B16, V16.B16, V19.B16
-	FMOVS 48(R5), F29
-	FMOVS 48(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
-	VORR V20.B16, V20.B16, V21.B16
-	VORR V20.B16, V20.B16, V22.B16
-	VORR V20.B16, V20.B16, V23.B16
-	FMOVQ 256(R7), F24
-	FMOVQ 272(R7), F25
-	FMOVQ 320(R7), F26
-	FMOVQ 336(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 16(R1), F29
-	FMOVD 16(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf8c // USMMLA V12, V28, V29
-	WORD $0x4e9daf0d // USMMLA V13, V24, V29
-	WORD $0x4e9daf4e // USMMLA V14, V26, V29
-	WORD $0x4e9daf2f // USMMLA V15, V25, V29
-	FMOVD 16(R3), F31
-	FMOVD 16(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf90 // USMMLA V16, V28, V31
-	WORD $0x4e9faf11 // USMMLA V17, V24, V31
-	WORD $0x4e9faf52 // USMMLA V18, V26, V31
-	WORD $0x4e9faf33 // USMMLA V19, V25, V31
-	FMOVD 16(R5), F29
-	FMOVD 16(R6), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf94 // USMMLA V20, V28, V29
-	WORD $0x4e9daf15 // USMMLA V21, V24, V29
-	WORD $0x4e9daf56 // USMMLA V22, V26, V29
-	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 384(R7), F24
-	FMOVQ 400(R7), F25
-	FMOVQ 448(R7), F26
-	FMOVQ 464(R7), F27
-	VZIP1 V26.S4, V24.S4, V28.S4
-	VZIP2 V26.S4, V24.S4, V24.S4
-	VZIP1 V27.S4, V25.S4, V26.S4
-	VZIP2 V27.S4, V25.S4, V25.S4
-	FMOVD 24(R1), F29
-	FMOVD 24(R2), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf8c // USMMLA V12, V28, V29
-	WORD $0x4e9daf0d // USMMLA V13, V24, V29
-	WORD $0x4e9daf4e // USMMLA V14, V26, V29
-	WORD $0x4e9daf2f // USMMLA V15, V25, V29
-	FMOVD 24(R3), F31
-	FMOVD 24(R4), F27
-	VZIP1 V27.D2, V31.D2, V31.D2
-	WORD $0x4e9faf90 // USMMLA V16, V28, V31
-	WORD $0x4e9faf11 // USMMLA V17, V24, V31
-	WORD $0x4e9faf52 // USMMLA V18, V26, V31
-	WORD $0x4e9faf33 // USMMLA V19, V25, V31
-	FMOVD 24(R5), F29
-	FMOVD 24(R6), F30
-	VZIP1 V30.D2, V29.D2, V29.D2
-	WORD $0x4e9daf94 // USMMLA V20, V28, V29
-	WORD $0x4e9daf15 // USMMLA V21, V24, V29
-	WORD $0x4e9daf56 // USMMLA V22, V26, V29
-	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 64(R8), F24
-	FMOVQ 80(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
-	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
-	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
-	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
-	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
-	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
-	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
-	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
@@ -43494,7 +43416,7 @@ loop:
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
 	ADD $128, R9
 	ADD $512, R7
-	ADD $128, R8
+	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
@@ -44203,8 +44125,22 @@ DATA consts<>+784(SB)/4, $0x00030003
 DATA consts<>+788(SB)/4, $0x00030003
 DATA consts<>+792(SB)/4, $0x00030003
 DATA consts<>+796(SB)/4, $0x00030003
-DATA consts<>+800(SB)/4, $0x7c7c7c7c
-DATA consts<>+804(SB)/4, $0x7c7c7c7c
-DATA consts<>+808(SB)/4, $0x7c7c7c7c
-DATA consts<>+812(SB)/4, $0x7c7c7c7c
-GLOBL consts<>(SB), RODATA|NOPTR, $816
+DATA consts<>+800(SB)/4, $0x03020100
+DATA consts<>+804(SB)/4, $0x03020100
+DATA consts<>+808(SB)/4, $0x03020100
+DATA consts<>+812(SB)/4, $0x03020100
+DATA consts<>+816(SB)/8, $0x0404040400000000
+DATA consts<>+824(SB)/8, $0x0c0c0c0c08080808
+DATA consts<>+832(SB)/4, $0x01020304
+DATA consts<>+836(SB)/4, $0x01020304
+DATA consts<>+840(SB)/4, $0x01020304
+DATA consts<>+844(SB)/4, $0x01020304
+DATA consts<>+848(SB)/4, $0x60402000
+DATA consts<>+852(SB)/4, $0x60402000
+DATA consts<>+856(SB)/4, $0x60402000
+DATA consts<>+860(SB)/4, $0x60402000
+DATA consts<>+864(SB)/4, $0xe0c0a080
+DATA consts<>+868(SB)/4, $0xe0c0a080
+DATA consts<>+872(SB)/4, $0xe0c0a080
+DATA consts<>+876(SB)/4, $0xe0c0a080
+GLOBL consts<>(SB), RODATA|NOPTR, $880

@@ -10,13 +10,13 @@ const (
 // tileKind is the number of the assembly's tiles for this format.
 func (f *Format) tileKind() int {
 	switch {
-	case f.each == Group/2 && f.offset:
+	case f.offsets == 2:
 		return 4
 	case f.each == Group/2 && f.wide:
 		return 5
 	case f.each == Group/2:
 		return 2
-	case f.offset:
+	case f.offsets == 1:
 		return 1
 	case f.wide:
 		return 3
@@ -32,8 +32,8 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
 	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
-	if f.offset {
-		_ = form.M[2*n-1]
+	if f.offsets > 0 {
+		_ = form.M[2*n*f.offsets-1]
 	}
 	if takenApart() {
 		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
@@ -48,8 +48,8 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 			a := &x[first*stride+from/Group*Record]
 			for j := 0; j < cols; j += width {
 				p, r := j/Rows, j%Rows
-				if f.offset {
-					m = &form.M[p*n+scales+r]
+				if f.offsets > 0 {
+					m = &form.M[(p*n+scales)*f.offsets+r]
 				}
 				partTile(kind, end-first, min(width, cols-j), width, depth/Group, &w[p*k*Rows+from*Rows+4*r], k*Rows,
 					&s[p*n+scales+r], m, n, a, stride, c[first*ldc+j:], ldc, add || from > 0)
@@ -76,8 +76,8 @@ func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride,
 		for j := 0; j < cols; j += width {
 			p := j / Rows
 			scales := p*n + from/f.each*Rows
-			if f.offset {
-				m = &form.M[scales]
+			if f.offsets > 0 {
+				m = &form.M[scales*f.offsets]
 			}
 			for h := range 2 {
 				apart(kind, &weights[h*half], &form.Bytes[(p*k+from)*Rows+h*32], depth/Group)

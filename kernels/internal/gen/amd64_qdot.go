@@ -71,6 +71,8 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "add16":
 		emit("VPADDW %s, %s", arg(0), arg(1))
+	case "sub16":
+		emit("VPSUBW %s, %s", arg(1), w.operand(in.args[0], false))
 	case "absolute":
 		emit("VPABSB %s", arg(0))
 	case "sign":

@@ -62,7 +62,7 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 	s.p("MOVQ %s, CX", s.args["groups"])
 	s.p("MOVQ %s, DI", s.args["w"])
 	s.p("MOVQ %s, DX", s.args["s"])
-	if form.offset {
+	if form.offsets > 0 {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
 	s.p("MOVQ %s, SI", s.args["x"])
@@ -102,22 +102,21 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 				s.p("VADDPS Y%d, Y%d, Y%d", a, sum(i, v), sum(i, v))
 			}
 		}
-		if !form.offset {
-			continue
-		}
-		for v := range vectors {
-			s.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, weights+v)
-		}
-		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(part)), scratch)
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
 			for v := range vectors {
-				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
-				s.p("VADDPS Y%d, Y%d, Y%d", other, sum(i, v), sum(i, v))
+				s.p("VMOVUPS %d(R12), Y%d", 64*o+32*v, weights+v)
+			}
+			for i := range rows {
+				s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(o)), scratch)
+				for v := range vectors {
+					s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
+					s.p("VADDPS Y%d, Y%d, Y%d", other, sum(i, v), sum(i, v))
+				}
 			}
 		}
 	}
-	if form.offset {
-		s.p("ADDQ $%d, R12", 64*32/form.each)
+	if form.offsets > 0 {
+		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
 	}
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)

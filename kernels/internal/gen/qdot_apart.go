@@ -5,7 +5,7 @@ import "fmt"
 // The tiles of AVX2 have weights that were taken apart, once for many rows: of half a panel, group after group, what
 // VPMADDUBSW wants, which multiplies bytes without sign by bytes with sign and adds two products in 16 bits.
 //
-// Weights of 6 bits have 32 added. Those of 8 bits become magnitudes |w| and signs s, which are -1 where w is negative
+// Weights of 6 bits have 32 added if they have a sign. Those of 8 bits become magnitudes |w| and signs s, which are -1 where w is negative
 // and 0 elsewhere: a product is |w|·(a^s), and as -a is (a^-1) + 1, a sum begins with -Σ|w|·s.
 
 // apartBytes is the bytes that so many words of weights of 8 columns, which share a scale, take when they are apart.
@@ -19,22 +19,16 @@ func (f *tileForm) apartBytes(words int) int {
 // qdotApart writes how weights are taken apart.
 func (s *source) qdotApart() {
 	const list = "dst, w *byte, groups int"
-	narrow := s.declare("apart6", list, "apart6 takes so many groups of weights of half a panel, of 6 bits, apart: "+
-		"with 32 added, 8 rows of words follow one another.")
-	narrow.local = true
-	s.begin(narrow, avx2, "A turn reads and writes 256 bytes.")
-	s.apartStart(0x60606060, 1)
-	for word := range 8 {
-		s.p("VMOVDQU %d(SI), Y0", 64*word)
-		s.p("VPSUBB Y14, Y0, Y0")
-		s.p("VMOVDQU Y0, %d(DI)", 32*word)
-	}
-	s.apartEnd(8, 256)
+	narrow := s.apartNarrow("apart6", list, 32)
+	unsigned := s.apartNarrow("apartUnsigned", list, 0)
 	cases := ""
 	for number, form := range tileForms {
 		f := narrow
-		if form.wide {
+		switch {
+		case form.wide:
 			f = s.apartWide(list, &form)
+		case form.unsigned():
+			f = unsigned
 		}
 		cases += fmt.Sprintf("case %d:\n%s%s(dst, w, groups)\n", number, f.name, avx2.suffix)
 	}
@@ -48,6 +42,22 @@ func (s *source) qdotApart() {
 	s.extra["arm64"] += fmt.Sprintf(text, is(neon), panics)
 	s.extra["none"] += fmt.Sprintf("\nfunc takenApart() bool { %s }\n"+
 		"\nfunc apart(kind int, dst, w *byte, groups int) { %s }\n", noAssembly, noAssembly)
+}
+
+// apartNarrow writes how weights of 6 bits are taken apart, to which so much is added.
+func (s *source) apartNarrow(name, list string, added int) *function {
+	f := s.declare(name, list, fmt.Sprintf("%s takes so many groups of weights of half a panel, of 6 bits, apart: with "+
+		"%d added, 8 rows of words follow one another.", name, added))
+	f.local = true
+	s.begin(f, avx2, "A turn reads and writes 256 bytes.")
+	s.apartStart(uint64(128-added)*0x01010101, 1)
+	for word := range 8 {
+		s.p("VMOVDQU %d(SI), Y0", 64*word)
+		s.p("VPSUBB Y14, Y0, Y0")
+		s.p("VMOVDQU Y0, %d(DI)", 32*word)
+	}
+	s.apartEnd(8, 256)
+	return f
 }
 
 // apartWide writes how weights of 8 bits are taken apart.

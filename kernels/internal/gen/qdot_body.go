@@ -24,6 +24,7 @@ type panelBody struct {
 	turned  map[int]val     // NEON: the same, transposed
 	words   map[int]val     // that are kept, by their number
 	shifts  map[shifted]val // AVX-512: words that are kept
+	factor  map[int]val     // by which sums of 16 weights are multiplied before they are added
 	content map[val][]byte
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
@@ -46,7 +47,7 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	for step := range f.steps {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
 		b.begun, b.words, b.shifts = map[int]bool{}, map[int]val{}, map[shifted]val{}
-		b.acts, b.turned = map[int]val{}, map[int]val{}
+		b.acts, b.turned, b.factor = map[int]val{}, map[int]val{}, map[int]val{}
 		b.do("step", step)
 		from := len(b.ins)
 		f.expand(b, step)
@@ -196,7 +197,15 @@ func (b *panelBody) group(i int, w val) {
 
 // multiple takes the weights 4i to 4i+3 times 2^power.
 func (b *panelBody) multiple(i, power int, w val) {
-	b.multiply(sumOf{4 * i / b.f.each, power}, w, i/8*recordBytes+i%8*4)
+	b.multiply(sumOf{4 * i / b.together(), power}, w, i/8*recordBytes+i%8*4)
+}
+
+// together is how many weights are summed up.
+func (b *panelBody) together() int {
+	if b.f.factor {
+		return 16
+	}
+	return b.f.each
 }
 
 // field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
@@ -215,7 +224,7 @@ func (b *panelBody) storeGroup(i int, w val) {
 	b.do("storeBytes", 64*i, w)
 }
 
-// A sumOf is a sum of weights times activations: those of a scale, times 2^power.
+// A sumOf is a sum of weights times activations: those of a scale or of a factor, times 2^power.
 type sumOf struct{ scale, power int }
 
 // multiply adds the weights w times the four activations that begin at so many bytes.
@@ -318,9 +327,9 @@ func (b *panelBody) sum(of sumOf) val {
 		return b.add("zero", temp, 0)
 	}
 	b.begun[of.scale] = true
-	from := of.scale * b.f.each
+	from := of.scale * b.together()
 	at := from/32*recordBytes + recordSum
-	if b.f.each == 16 {
+	if b.together() == 16 {
 		at += 4 + from%32/16*4
 	}
 	n := bits.TrailingZeros(uint(b.bias)) + of.power
@@ -332,6 +341,31 @@ func (b *panelBody) sum(of sumOf) val {
 
 // total is the sum of a scale as a float32.
 func (b *panelBody) total(scale int) val {
+	if b.fromFloat() {
+		for of, v := range b.sums {
+			if of.scale == scale {
+				return b.minus(v, b.base(of.power))
+			}
+		}
+	}
+	if !b.f.factor {
+		return b.toFloat(b.integer(scale))
+	}
+	low := b.timesFactor(2 * scale)
+	return b.toFloat(b.iadd(low, b.timesFactor(2*scale+1)))
+}
+
+// timesFactor is a sum times its factor. Both fit in 16 bits.
+func (b *panelBody) timesFactor(of int) val {
+	op := "addPairs" // the upper half of a factor being 0
+	if b.t == neon {
+		op = "imul"
+	}
+	return b.add(op, temp, 0, b.integer(of), b.factor[of])
+}
+
+// integer is the sum of what has a scale or a factor.
+func (b *panelBody) integer(scale int) val {
 	total := none
 	for power := range 8 {
 		of := sumOf{scale, power}
@@ -339,9 +373,6 @@ func (b *panelBody) total(scale int) val {
 		v, ok := b.sums[of]
 		if !ok {
 			continue
-		}
-		if b.fromFloat() {
-			return b.minus(v, b.base(power))
 		}
 		if power > 0 {
 			v = b.sar(v, power)
@@ -351,7 +382,7 @@ func (b *panelBody) total(scale int) val {
 		}
 		total = v
 	}
-	return b.toFloat(total)
+	return total
 }
 
 // fromFloat tells whether sums begin with the bits of a float32, so that they end as one: with base of their power.
@@ -402,23 +433,23 @@ func (b *panelBody) timesActivation(x val, at int) val {
 	return b.times(x, b.add("broadcast", temp, at))
 }
 
-// finish ends the weights of a scale; m is none if there is no offset.
-func (b *panelBody) finish(scale int, s, m val) {
+// finish ends the weights of a scale, which may have an offset or two, those of the halves.
+func (b *panelBody) finish(scale int, s val, offsets ...val) {
 	if !b.vec {
 		b.do("storeScale", 64*scale, s)
-		if m != none {
-			b.do("storeOffset", 64*scale, m)
+		for i, m := range offsets {
+			b.do("storeOffset", 64*(len(offsets)*scale+i), m)
 		}
 		return
 	}
-	from := scale * b.f.each
-	y, record, scaled := b.named(resultName(0)), from/32*recordBytes, recordScaledSum
-	if b.f.each == 16 {
-		scaled = recordScaledLow + from%32/16*4
-	}
+	y, record := b.named(resultName(0)), scale*b.f.each/32*recordBytes
 	s = b.timesActivation(s, record+recordScale)
 	b.do("addInto", 0, y, b.times(b.total(scale), s))
-	if m != none {
+	for i, m := range offsets {
+		scaled := recordScaledSum
+		if len(offsets) == 2 {
+			scaled = recordScaledLow + 4*i
+		}
 		b.do("addInto", 0, y, b.timesActivation(m, record+scaled))
 	}
 }

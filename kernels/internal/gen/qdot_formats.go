@@ -4,13 +4,13 @@ package main
 // products and the unpacking into bytes use it.
 type panelFormat struct {
 	name   string
-	block  int // weights in a block
-	bytes  int // bytes of a block of one row
-	odd    int // bytes of it that are no words: an f16 scale or an exponent
-	each   int // weights that share a scale
-	offset bool
-	bias   int // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
-	top    int // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
+	block  int  // weights in a block
+	bytes  int  // bytes of a block of one row
+	odd    int  // bytes of it that are no words: an f16 scale or an exponent
+	each   int  // weights that share a scale
+	factor bool // 16 of them have an integer by which they are multiplied besides
+	bias   int  // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
+	top    int  // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
 	point  int  // bytes of a point of the grid that weights are looked up in; 0 for none
 	single bool // a scale's weights all come out times the same power of two
@@ -21,22 +21,23 @@ type panelFormat struct {
 var panelFormats = []*panelFormat{
 	{name: "q8_0", block: 32, bytes: 34, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).q8_0},
 	{name: "q4_0", block: 32, bytes: 18, odd: 2, each: 32, top: 15, bias: 8, steps: 1, expand: (*panelBody).q4_0},
-	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, offset: true, single: true, steps: 4,
+	{name: "q4_k", block: 256, bytes: 144, each: 32, top: 15, single: true, steps: 4,
 		expand: (*panelBody).q4_k},
 	{name: "q6_k", block: 256, bytes: 210, odd: 2, each: 16, top: 63, bias: 32, steps: 4, expand: (*panelBody).q6_k},
-	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, offset: true, steps: 1, expand: (*panelBody).q4_1},
+	{name: "q4_1", block: 32, bytes: 20, each: 32, top: 15, steps: 1, expand: (*panelBody).q4_1},
 	{name: "q5_0", block: 32, bytes: 22, odd: 2, each: 32, top: 31, bias: 16, steps: 1, expand: (*panelBody).q5_0},
-	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, offset: true, steps: 1, expand: (*panelBody).q5_1},
-	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, offset: true, single: true, steps: 4,
+	{name: "q5_1", block: 32, bytes: 24, each: 32, top: 31, steps: 1, expand: (*panelBody).q5_1},
+	{name: "q5_k", block: 256, bytes: 176, each: 32, top: 31, single: true, steps: 4,
 		expand: (*panelBody).q5_k},
 	{name: "iq4_nl", block: 32, bytes: 18, odd: 2, each: 32, top: 255, steps: 1, expand: (*panelBody).iq4_nl},
 	{name: "iq4_xs", block: 256, bytes: 136, each: 32, top: 255, steps: 4, expand: (*panelBody).iq4_xs},
 	{name: "mxfp4", block: 32, bytes: 17, odd: 1, each: 32, top: 28, bias: 16, steps: 1, expand: (*panelBody).mxfp4},
 	{name: "tq2_0", block: 256, bytes: 66, odd: 2, each: 32, top: 3, bias: 1, steps: 2, expand: (*panelBody).tq2_0},
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
-	{name: "q2_k", block: 256, bytes: 84, each: 16, top: 3, offset: true, single: true, steps: 2,
+	{name: "q2_k", block: 256, bytes: 84, each: 32, factor: true, top: 3, steps: 2,
 		expand: (*panelBody).q2_k},
-	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 16, top: 7, bias: 4, steps: 2, expand: (*panelBody).q3_k},
+	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 32, factor: true, top: 7, bias: 4, steps: 2,
+		expand: (*panelBody).q3_k},
 	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,
 		expand: (*panelBody).iq2_xxs},
 	{name: "iq2_xs", block: 256, bytes: 74, odd: 2, each: 16, top: 107, bias: 64, point: 8, steps: 4,
@@ -67,7 +68,7 @@ func (b *panelBody) q8_0(int) {
 	for g := range 8 {
 		b.bytes(g, b.word(g))
 	}
-	b.finish(0, b.halves(), none)
+	b.finish(0, b.halves())
 }
 
 func (b *panelBody) q4_0(int) {
@@ -76,7 +77,7 @@ func (b *panelBody) q4_0(int) {
 		b.field(g, v, 0, lowNibbles)
 		b.field(g+4, v, 4, lowNibbles)
 	}
-	b.finish(0, b.halves(), none)
+	b.finish(0, b.halves())
 }
 
 func (b *panelBody) q4_1(int) {
@@ -111,7 +112,7 @@ func (b *panelBody) lookup(table, v val) val {
 
 func (b *panelBody) q5_0(int) {
 	b.fifths(0)
-	b.finish(0, b.halves(), none)
+	b.finish(0, b.halves())
 }
 
 func (b *panelBody) q5_1(int) {
@@ -217,13 +218,13 @@ func (b *panelBody) q6_k(i int) {
 	}
 	scales := b.word(13*i + 12)
 	for j := range 4 {
-		b.finish(4*i+j, b.times(b.toFloat(b.sar(b.shift(scales, 8*j-24), 24)), d), none)
+		b.finish(4*i+j, b.times(b.toFloat(b.sar(b.shift(scales, 8*j-24), 24)), d))
 	}
 }
 
 func (b *panelBody) iq4_nl(int) {
 	b.curved(curve)
-	b.finish(0, b.halves(), none)
+	b.finish(0, b.halves())
 }
 
 // curve is kernels/qdot's.
@@ -239,7 +240,7 @@ func (b *panelBody) iq4_xs(step int) {
 			b.group(8*i+4+w, b.lookup(table, b.shr(v, 4)))
 		}
 		s := b.andOr(b.shift(b.word(0), 12+2*i), b.bits(0x30), b.and(b.shift(b.word(1), 4*i), b.bits(15)))
-		b.finish(i, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
+		b.finish(i, b.times(b.toFloat(b.isub(s, b.bits(32))), d))
 	}
 }
 
@@ -251,12 +252,12 @@ func (b *panelBody) mxfp4(int) {
 	// 2^(e-128), which may be subnormal, elsewhere in two factors: 2^(h-64)·2^(e-h-64)
 	e := b.add("exponents", temp, 0)
 	if b.t == avx512 {
-		b.finish(0, b.add("scalef", temp, 0, b.c(0x1p-128), b.toFloat(e)), none)
+		b.finish(0, b.add("scalef", temp, 0, b.c(0x1p-128), b.toFloat(e)))
 		return
 	}
 	h := b.shr(e, 1)
 	power := func(x val) val { return b.shl(b.iadd(x, b.bits(63)), 23) }
-	b.finish(0, b.times(power(h), power(b.isub(e, h))), none)
+	b.finish(0, b.times(power(h), power(b.isub(e, h))))
 }
 
 func (b *panelBody) tq2_0(i int) {
@@ -268,7 +269,7 @@ func (b *panelBody) tq2_0(i int) {
 		}
 	}
 	for q := range 4 {
-		b.finish(4*i+q, d, none)
+		b.finish(4*i+q, d)
 	}
 }
 
@@ -293,7 +294,7 @@ func (b *panelBody) q2_0(int) {
 			b.group(4*w+j, x)
 		}
 		if w%2 == 1 {
-			b.finish(w/2, d, none)
+			b.finish(w/2, d)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (b *panelBody) iq2_xxs(step int) {
 			first, last := b.eight(b.byteOf(points, k))
 			b.evenSigns(8*g+2*k, first, last, signs, parities, 7*k)
 		}
-		b.finish(g, b.oddScale(signs, 28, 15, d), none)
+		b.finish(g, b.oddScale(signs, 28, 15, d))
 	}
 }
 
@@ -104,7 +104,7 @@ func (b *panelBody) iq2_xs(step int) {
 			first, last := b.eight(b.and(b.shift(points, 16*k), b.bits(511)))
 			b.evenSigns(4*j+2*k, first, last, v, parities, 9+16*k)
 		}
-		b.finish(j, b.oddScale(b.word(16+j/8), j%8*4, 15, d), none)
+		b.finish(j, b.oddScale(b.word(16+j/8), j%8*4, 15, d))
 	}
 }
 
@@ -117,7 +117,7 @@ func (b *panelBody) iq2_s(step int) {
 			b.group(2*k, b.signed(first, signs, k%4*8))
 			b.group(2*k+1, b.signed(last, signs, k%4*8+4))
 		}
-		b.finish(j, b.oddScale(b.word(18+j/8), j%8*4, 15, d), none)
+		b.finish(j, b.oddScale(b.word(18+j/8), j%8*4, 15, d))
 	}
 }
 
@@ -131,7 +131,7 @@ func (b *panelBody) iq3_xxs(step int) {
 			first, last := b.four(b.byteOf(v, k%2*2)), b.four(b.byteOf(v, k%2*2+1))
 			b.evenSigns(8*g+2*k, first, last, signs, parities, 7*k)
 		}
-		b.finish(g, b.oddScale(signs, 28, 15, d), none)
+		b.finish(g, b.oddScale(signs, 28, 15, d))
 	}
 }
 
@@ -144,7 +144,7 @@ func (b *panelBody) iq3_s(step int) {
 			p := b.place(v, k%4, high, g%4*8+k, 1)
 			b.group(8*g+k, b.signed(b.four(p), signs, 4*k))
 		}
-		b.finish(g, b.oddScale(b.word(26), 4*g, 15, d), none)
+		b.finish(g, b.oddScale(b.word(26), 4*g, 15, d))
 	}
 }
 
@@ -165,7 +165,7 @@ func (b *panelBody) iq1_s(step int) {
 			b.group(8*g+2*k, b.iadd(first, by))
 			b.group(8*g+2*k+1, b.iadd(last, by))
 		}
-		b.finish(g, b.oddScale(high, at+12, 7, d), none)
+		b.finish(g, b.oddScale(high, at+12, 7, d))
 	}
 }
 
@@ -183,6 +183,6 @@ func (b *panelBody) iq1_m(step int) {
 			b.group(2*k, b.iadd(first, by))
 			b.group(2*k+1, b.iadd(last, by))
 		}
-		b.finish(j, b.oddScale([]val{low, top}[j/8], j/4%2*16+j%4*3, 7, d), none)
+		b.finish(j, b.oddScale([]val{low, top}[j/8], j/4%2*16+j%4*3, 7, d))
 	}
 }

@@ -230,10 +230,10 @@ func (w *panelWriter) unpackAMD64() {
 		w.p("DECQ R13")
 		w.p("JNE part")
 	}
-	bytes, scales := w.turn()
+	bytes, scales, offsets := w.turn()
 	w.p("ADDQ $%d, DI", bytes)
 	w.p("ADDQ $%d, DX", scales)
-	w.p("ADDQ $%d, R8", scales)
+	w.p("ADDQ $%d, R8", offsets)
 	w.p("ADDQ $%d, SI", 16*w.b.f.bytes)
 	w.p("DECQ CX")
 	w.p("JNE loop")
@@ -241,13 +241,16 @@ func (w *panelWriter) unpackAMD64() {
 	w.p("RET")
 }
 
-// turn is how far the bytes and the scales of an unpacking advance after the bodies of a block.
-func (w *panelWriter) turn() (bytes, scales int) {
+// turn is how far the bytes, the scales and the offsets of an unpacking advance after the bodies of a block.
+func (w *panelWriter) turn() (bytes, scales, offsets int) {
 	bytes, scales = 16*w.b.f.block, 64*w.b.f.block/w.b.f.each
-	if w.b.parts() > 1 {
-		bytes, scales = bytes-64, scales-64
+	if offsets = scales; w.b.f.factor { // there may be one with each
+		offsets *= 2
 	}
-	return bytes, scales
+	if w.b.parts() > 1 {
+		bytes, scales, offsets = bytes-64, scales-64, offsets-64
+	}
+	return bytes, scales, offsets
 }
 
 // pointsAMD64 loads the address of the points of a format that has some.

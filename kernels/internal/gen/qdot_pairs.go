@@ -19,22 +19,62 @@ func (b *panelBody) runs(word func(w int, runs []int), finish func(run int)) {
 	}
 }
 
+// rowsOf has in each byte of the words of four rows four times the row, so that two bits more are the place of a byte in
+// a register.
+var rowsOf = []byte{0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12}
+
+// places has in each byte the two bits at n of v's and the row: where a table of four bytes for each row is looked up.
+func (b *panelBody) places(v val, n int) val {
+	return b.andOr(b.shift(v, n), b.bits(lowPairs), b.table(rowsOf))
+}
+
+// imul is x times a constant.
+func (b *panelBody) imul(x val, by uint64) val { return b.add("imul", temp, 0, x, b.bits(by)) }
+
 func (b *panelBody) q2_k(i int) {
 	w, at := b.word(0), 1+10*i
 	scales := b.inOrder(at, 2)
 	d, low := b.add("lowHalf", temp, 0, w), b.add("lowHalf", temp, 0, b.shr(w, 16))
 	low = b.xor(low, b.bits(signBit32))
+	finish := func(run int) {
+		offsets := [2]val{}
+		for half := range offsets {
+			j := 2*run + half
+			v := b.shift(scales(j/4), j%4*8)
+			b.factor[8*i+j] = b.and(v, b.bits(15))
+			offsets[half] = b.times(b.number(v, 4, 4, 0), low)
+		}
+		b.finish(4*i+run, d, offsets[0], offsets[1])
+	}
+	if !b.vec {
+		b.products(func(run int) {
+			finish(run)
+		}, func(j int) func(w int) val {
+			t := b.iadd(b.imul(b.factor[8*i+j], 0x03020100), b.bits(0x80808080))
+			return func(w int) val { return b.add("lookup", temp, 0, t, b.places(b.word(at+2+w), j/2*2)) }
+		}, i)
+		return
+	}
 	b.runs(func(w int, runs []int) {
 		v := b.word(at + 2 + w)
 		for _, run := range runs {
 			b.field(32*i+8*run+w, v, 2*run, lowPairs)
 		}
-	}, func(run int) {
-		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
-			v := scales(j % 8 / 4)
-			b.finish(j, b.times(b.number(v, j%4*8, 4, 0), d), b.times(b.number(v, j%4*8+4, 4, 0), low))
+	}, finish)
+}
+
+// products stores step i's weights times their factors. Each of four runs of 32 is finished first, which finds its
+// factors; table then has the products of half a run, j, word by word.
+func (b *panelBody) products(finish func(run int), table func(j int) func(w int) val, i int) {
+	for j := range 8 {
+		if j%2 == 0 {
+			finish(j / 2)
 		}
-	})
+		product := table(j)
+		for w := j % 2 * 4; w < j%2*4+4; w++ {
+			b.do("storeBytes", 64*(32*i+8*(j/2)+w), product(w))
+		}
+	}
 }
 
 // thirdBits has the bits 0 to 3 of a number at bits 2, 3, 6 and 7.
@@ -46,13 +86,33 @@ var thirdBits = func() (t []byte) {
 }()
 
 func (b *panelBody) q3_k(i int) {
-	d := b.halves()
+	d := b.xor(b.halves(), b.bits(signBit32))
 	at := 3 + 12*i
+	scale := func(j int) val { // of 6 bits
+		x := b.and(b.shift(b.word(j/4), j%4*8+i*4), b.bits(15))
+		return b.andOr(b.shift(b.word(2), j%4*8+(8*i+j)/4*2-4), b.bits(0x30), x)
+	}
+	if !b.vec {
+		b.products(func(run int) { b.finish(4*i+run, d) }, func(j int) func(w int) val {
+			// a product is (32-s)·q + 4s with 128 added, of which all four for q below 4, and above, fit in bytes
+			s, run := scale(j), j/2
+			below := b.iadd(b.imul(s, 0x01020304), b.bits(0x60402000))
+			above := b.isub(b.bits(0xE0C0A080), b.imul(s, 0x03020100))
+			return func(w int) val {
+				high, v := b.word(at+3*(w%4)), b.word(at+3*(w%4)+1+w/4)
+				// the highest bit of a place makes that of a product 0
+				x := b.andOr(b.shift(high, w/4*4+run-7), b.bits(0x80808080), b.places(v, 2*run))
+				y := b.add("lookup", temp, 0, above, b.xor(x, b.bits(0x80808080)))
+				return b.or(b.add("lookup", temp, 0, below, x), y)
+			}
+		}, i)
+		return
+	}
 	b.runs(func(n int, runs []int) {
 		w := n/2 + n%2*4 // as they lie
 		high := b.word(at + 3*(w%4))
 		v := b.word(at + 3*(w%4) + 1 + w/4)
-		if b.vec && b.t == avx512 {
+		if b.t == avx512 {
 			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1
 			// and 3 when these are moved down by one.
 			high = b.lookup(b.table(thirdBits), b.shift(high, w/4*4))
@@ -66,7 +126,7 @@ func (b *panelBody) q3_k(i int) {
 		}
 		for _, run := range runs {
 			bit := w/4*4 + run // of the third bits
-			if b.vec && b.unsigned() && run < 3 {
+			if b.unsigned() && run < 3 {
 				x := b.and(v, b.bits(lowPairs<<(2*run)))
 				b.multiple(32*i+8*run+w, 2*run, b.andOr(b.shift(high, bit-2*run-2), b.bits(0x04040404<<(2*run)), x))
 				continue
@@ -75,17 +135,13 @@ func (b *panelBody) q3_k(i int) {
 			b.group(32*i+8*run+w, b.andOr(b.shift(high, bit-2), b.bits(0x04040404), x))
 		}
 	}, func(run int) {
-		for j := 8*i + 2*run; j < 8*i+2*run+2; j++ {
-			low, high := b.word(j%8/4), b.word(2)
-			if b.vec && b.t == avx512 {
-				s := b.andOr(b.shift(low, j%4*8+j/8*4), b.bits(15), b.base(0))
-				s = b.andOr(b.shift(high, j%4*8+j/4*2-4), b.bits(0x30), s)
-				b.finish(j, b.times(b.minus(s, b.c(1.5*(1<<23)+32)), d), none)
-				continue
-			}
-			s := b.and(b.shift(low, j%4*8+j/8*4), b.bits(15))
-			s = b.andOr(b.shift(high, j%4*8+j/4*2-4), b.bits(0x30), s)
-			b.finish(j, b.times(b.toFloat(b.isub(s, b.bits(32))), d), none)
+		less := "sub16" // which leaves the upper halves 0
+		if b.t == neon {
+			less = "isub"
 		}
+		for j := 2 * run; j < 2*run+2; j++ {
+			b.factor[8*i+j] = b.add(less, temp, 0, b.bits(32), scale(j))
+		}
+		b.finish(4*i+run, d)
 	})
 }

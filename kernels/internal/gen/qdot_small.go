@@ -10,7 +10,7 @@ func (b *panelBody) q1_0(int) {
 		for j := range 8 {
 			b.group(8*g+j, b.spreadTo(v, 4*j, 1))
 		}
-		b.finish(g, d, none)
+		b.finish(g, d)
 	}
 }
 
@@ -22,7 +22,7 @@ func (b *panelBody) tq1_0(step int) {
 			b.trits(b.word(w), 5, func(n int, v val) { b.group(8*n+w, v) })
 		}
 		for n := range 5 {
-			b.finish(n, d, none)
+			b.finish(n, d)
 		}
 		return
 	}
@@ -31,7 +31,7 @@ func (b *panelBody) tq1_0(step int) {
 	}
 	b.trits(b.word(12), 4, func(n int, v val) { b.group(60+n, v) })
 	for n := 5; n < 8; n++ {
-		b.finish(n, d, none)
+		b.finish(n, d)
 	}
 }
 
@@ -58,7 +58,7 @@ func (b *panelBody) nvfp4(int) {
 			b.group(4*g+w, b.lookup(table, v))
 			b.group(4*g+2+w, b.lookup(table, b.shr(v, 4)))
 		}
-		b.finish(g, b.e4m3(b.byteOf(scales, g)), none)
+		b.finish(g, b.e4m3(b.byteOf(scales, g)))
 	}
 }
 
@@ -76,7 +76,7 @@ func (b *panelBody) q8_1(int) {
 	for g := range 8 {
 		b.bytes(g, b.word(1+g))
 	}
-	b.finish(0, b.add("lowHalf", temp, 0, b.word(0)), none)
+	b.finish(0, b.add("lowHalf", temp, 0, b.word(0)))
 }
 
 func (b *panelBody) q8_k(step int) {
@@ -84,7 +84,7 @@ func (b *panelBody) q8_k(step int) {
 		for g := 8 * j; g < 8*j+8; g++ {
 			b.bytes(g, b.word(1+g))
 		}
-		b.finish(j, b.word(0), none)
+		b.finish(j, b.word(0))
 	}
 }
 

@@ -8,22 +8,25 @@ import (
 
 // A tileForm is how the weights of a tile are scaled.
 type tileForm struct {
-	name   string
-	each   int // weights that share a scale
-	offset bool
-	wide   bool // weights may have 8 bits, not 6: of concern to AVX2
-	doc    string
+	name    string
+	each    int  // weights that share a scale
+	offsets int  // that these have: none, 1, or 2 for the halves of 32
+	wide    bool // weights may have 8 bits, not 6: of concern to AVX2
+	doc     string
 }
 
 // tileForms are in the order of their numbers in package qdot.
 var tileForms = []tileForm{
-	{"tile32", 32, false, false, "a scale for 32 weights"},
-	{"tileOffset", 32, true, false, "a scale and an offset for 32 weights"},
-	{"tile16", 16, false, false, "a scale for 16 weights"},
-	{"tileWide", 32, false, true, "a scale for 32 weights"},
-	{"tile16Offset", 16, true, false, "a scale and an offset for 16 weights"},
-	{"tile16Wide", 16, false, true, "a scale for 16 weights"},
+	{"tile32", 32, 0, false, "a scale for 32 weights"},
+	{"tileOffset", 32, 1, false, "a scale and an offset for 32 weights"},
+	{"tile16", 16, 0, false, "a scale for 16 weights"},
+	{"tileWide", 32, 0, true, "a scale for 32 weights"},
+	{"tileOffsets", 32, 2, false, "a scale for 32 weights and an offset for 16"},
+	{"tile16Wide", 16, 0, true, "a scale for 16 weights"},
 }
+
+// unsigned tells whether weights of 6 bits have no sign, but those of other forms one.
+func (f *tileForm) unsigned() bool { return f.offsets == 2 }
 
 // sumAt is where a record has the negative sum of the i-th weights that share a scale.
 func (f *tileForm) sumAt(i int) int {
@@ -35,7 +38,7 @@ func (f *tileForm) sumAt(i int) int {
 
 // scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by.
 func (f *tileForm) scaledSumAt(i int) int {
-	if f.each == 16 {
+	if f.offsets == 2 {
 		return recordScaledLow + 4*i
 	}
 	return recordScaledSum
@@ -43,7 +46,7 @@ func (f *tileForm) scaledSumAt(i int) int {
 
 // narrow is the number of the form that is this one but for being wide.
 func (f *tileForm) narrow() int {
-	return slices.IndexFunc(tileForms, func(o tileForm) bool { return o.each == f.each && !o.offset && !o.wide })
+	return slices.IndexFunc(tileForms, func(o tileForm) bool { return o.each == f.each && o.offsets == 0 && !o.wide })
 }
 
 // qdotRows is the most rows of a tile, qdotColumns the columns of all its tiles.
@@ -72,7 +75,7 @@ func (s *source) qdotTiles() {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
 			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
 				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with AVX2 one, its "+
+				"beginning wnext bytes and its scales snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its "+
 				"halves as apart writes them, wnext bytes apart; otherwise half a panel.",
 				name, rows, form.doc)
 			f := s.declare(name, list, doc)
@@ -167,7 +170,7 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	s.p("MOVQ %s, DX", s.args["s"])
 	s.p("MOVQ %s, R10", s.args["snext"])
 	s.p("SHLQ $2, R10")
-	if form.offset {
+	if form.offsets > 0 {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
 	s.p("MOVQ %s, SI", s.args["x"])
@@ -207,21 +210,20 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 				s.p("VADDPS Z%d, Z%d, Z%d", a, sum(i, p), sum(i, p))
 			}
 		}
-		if !form.offset {
-			continue
-		}
-		s.p("VMOVUPS %d(R12), Z24", part*64)
-		s.p("VMOVUPS %d(R12)(R10*1), Z25", part*64)
-		for i := range rows {
-			for p := range panels {
-				x := spare()
-				s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, form.scaledSumAt(part)), 24+p, x)
-				s.p("VADDPS Z%d, Z%d, Z%d", x, sum(i, p), sum(i, p))
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
+			s.p("VMOVUPS %d(R12), Z24", o*64)
+			s.p("VMOVUPS %d(R12)(R10*%d), Z25", o*64, form.offsets)
+			for i := range rows {
+				for p := range panels {
+					x := spare()
+					s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, form.scaledSumAt(o)), 24+p, x)
+					s.p("VADDPS Z%d, Z%d, Z%d", x, sum(i, p), sum(i, p))
+				}
 			}
 		}
 	}
-	if form.offset {
-		s.p("ADDQ $%d, R12", 64*32/form.each)
+	if form.offsets > 0 {
+		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
 	}
 	s.p("ADDQ $%d, DI", 32*16)
 	s.p("ADDQ $%d, DX", 64*32/form.each)

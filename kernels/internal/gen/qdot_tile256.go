@@ -32,7 +32,7 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		{"ldx", "R11"}} {
 		s.p("MOVQ %s, %s", s.args[arg[0]], arg[1])
 	}
-	if form.offset {
+	if form.offsets > 0 {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
 	s.p("SHLQ $2, R11")
@@ -55,8 +55,8 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		}
 		b.scale(part)
 	}
-	if form.offset {
-		s.p("ADDQ $%d, R12", 64*32/form.each)
+	if form.offsets > 0 {
+		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
 	}
 	s.p("ADDQ $%d, DI", b.turn)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
@@ -121,6 +121,9 @@ func (b *tile256) narrow(part int) {
 	const x, scratch = activations256, scratch256
 	w := b.weights()
 	for i := range b.rows {
+		if b.form.unsigned() {
+			continue
+		}
 		b.p("VPBROADCASTD %s, Y%d", b.place(i, b.form.sumAt(part)), x)
 		for v := range 2 {
 			b.p("VPSLLD $5, Y%d, Y%d", x, 2*i+v)
@@ -141,6 +144,10 @@ func (b *tile256) narrow(part int) {
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+3, x)
 			for v, other := range []int{scratch + 2, x} {
 				b.p("VPADDW Y%d, Y%d, Y%d", other, scratch+v, scratch+v)
+				if word == 0 && b.form.unsigned() {
+					b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, 2*i+v)
+					continue
+				}
 				b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, scratch+v)
 				b.p("VPADDD Y%d, Y%d, Y%d", scratch+v, 2*i+v, 2*i+v)
 			}
@@ -177,13 +184,13 @@ func (b *tile256) scale(part int) {
 	w := b.weights()
 	for v := range 2 {
 		b.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, w+v)
-		if b.form.offset {
+		if b.form.offsets == 1 {
 			b.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, w+2+v)
 		}
 	}
 	for i := range b.rows {
 		b.p("VBROADCASTSS %s, Y%d", b.place(i, recordScale), x)
-		if b.form.offset {
+		if b.form.offsets == 1 {
 			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(part)), scaled)
 		}
 		for v := range 2 {
@@ -192,11 +199,42 @@ func (b *tile256) scale(part int) {
 			b.p("VCVTDQ2PS Y%d, Y%d", a, a)
 			b.p("VMULPS Y%d, Y%d, Y%d", product, a, a)
 			b.p("VADDPS %d(R10), Y%d, Y%d", 32*a, a, sum)
-			if b.form.offset {
+			if b.form.offsets == 1 {
 				b.p("VMULPS Y%d, Y%d, Y%d", scaled, w+2+v, product)
 				b.p("VADDPS Y%d, Y%d, Y%d", product, sum, sum)
 			}
+			if b.form.offsets == 2 {
+				b.p("VMOVAPS Y%d, Y%d", sum, a) // in the place of the integers
+				continue
+			}
 			b.p("VMOVAPS Y%d, %d(R10)", sum, 32*a)
+		}
+	}
+	if b.form.offsets == 2 {
+		b.halves(part)
+	}
+}
+
+// halves adds the offsets of both halves of a group to the sums, which stand where its integers were, and stores them.
+func (b *tile256) halves(part int) {
+	const x, product = activations256, scratch256
+	w := b.weights()
+	for o := range 2 {
+		for v := range 2 {
+			b.p("VMOVUPS %d(R12), Y%d", 64*(2*part+o)+32*v, w+2*o+v)
+		}
+	}
+	for i := range b.rows {
+		for o := range 2 {
+			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(2*part+o)), x)
+			for v := range 2 {
+				a := 2*i + v
+				b.p("VMULPS Y%d, Y%d, Y%d", x, w+2*o+v, product)
+				b.p("VADDPS Y%d, Y%d, Y%d", product, a, a)
+			}
+		}
+		for v := range 2 {
+			b.p("VMOVAPS Y%d, %d(R10)", 2*i+v, 32*(2*i+v))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 	s.p("MOVD %s, R0", s.args["groups"])
 	s.p("MOVD %s, R7", s.args["w"])
 	s.p("MOVD %s, R8", s.args["s"])
-	if form.offset {
+	if form.offsets > 0 {
 		s.p("MOVD %s, R9", s.args["m"])
 	}
 	s.p("MOVD %s, R1", s.args["x"])
@@ -122,22 +122,21 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 				s.word("add", 4, sum(p, c), sum(p, c), a)
 			}
 		}
-		if !form.offset {
-			continue
-		}
-		for v := range 2 {
-			s.p("FMOVQ %d(R9), F%d", 64*part+16*v, 24+v)
-		}
-		two(24, 25, 24, 25)
-		for p := range pairs {
-			ofRows(p, form.scaledSumAt(part))
-			for c := range columns {
-				s.word("add", 4, sum(p, c), sum(p, c), scale(c))
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
+			for v := range 2 {
+				s.p("FMOVQ %d(R9), F%d", 64*o+16*v, 24+v)
+			}
+			two(24, 25, 24, 25)
+			for p := range pairs {
+				ofRows(p, form.scaledSumAt(o))
+				for c := range columns {
+					s.word("add", 4, sum(p, c), sum(p, c), scale(c))
+				}
 			}
 		}
 	}
-	if form.offset {
-		s.p("ADD $%d, R9", 64*32/form.each)
+	if form.offsets > 0 {
+		s.p("ADD $%d, R9", 64*32/form.each*form.offsets)
 	}
 	s.p("ADD $%d, R7", 32*16)
 	s.p("ADD $%d, R8", 64*32/form.each)

@@ -35,7 +35,7 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 	s.p("MOVD %s, R0", s.args["groups"])
 	s.p("MOVD %s, R7", s.args["w"])
 	s.p("MOVD %s, R8", s.args["s"])
-	if form.offset {
+	if form.offsets > 0 {
 		s.p("MOVD %s, R9", s.args["m"])
 	}
 	s.p("MOVD %s, R1", s.args["x"])
@@ -79,22 +79,21 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 				s.word("add", 4, sum(i, v), sum(i, v), a)
 			}
 		}
-		if !form.offset {
-			continue
-		}
-		for v := range 2 {
-			s.p("FMOVQ %d(R9), F%d", 64*part+16*v, weights+v)
-		}
-		for i := range rows {
-			s.p("FMOVS %d(R%d), F%d", form.scaledSumAt(part), 1+i, activations+i)
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
 			for v := range 2 {
-				s.element("mul", scratch, weights+v, activations+i, 0)
-				s.word("add", 4, sum(i, v), sum(i, v), scratch)
+				s.p("FMOVQ %d(R9), F%d", 64*o+16*v, weights+v)
+			}
+			for i := range rows {
+				s.p("FMOVS %d(R%d), F%d", form.scaledSumAt(o), 1+i, activations+i)
+				for v := range 2 {
+					s.element("mul", scratch, weights+v, activations+i, 0)
+					s.word("add", 4, sum(i, v), sum(i, v), scratch)
+				}
 			}
 		}
 	}
-	if form.offset {
-		s.p("ADD $%d, R9", 64*32/form.each)
+	if form.offsets > 0 {
+		s.p("ADD $%d, R9", 64*32/form.each*form.offsets)
 	}
 	s.p("ADD $%d, R7", 32*16)
 	s.p("ADD $%d, R8", 64*32/form.each)
