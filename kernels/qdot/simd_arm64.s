@@ -21323,523 +21323,478 @@ part:
 	FMOVQ F5, 64(R7)
 	WORD $0x4ebb9c63 // MUL V3, V3, V27
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ 192(R9), F5
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	FMOVQ F4, 0(R3)
-	FMOVQ 256(R9), F4
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070067 // TBL V7, V3, V7
-	FMOVQ F7, 64(R3)
-	FMOVQ 320(R9), F7
-	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	FMOVQ F4, 128(R3)
-	FMOVQ 384(R9), F4
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070067 // TBL V7, V3, V7
-	FMOVQ F7, 192(R3)
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	FMOVQ 448(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 256(R3)
-	FMOVQ 512(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 320(R3)
-	FMOVQ 576(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 384(R3)
-	FMOVQ 640(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 448(R3)
-	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
-	FMOVQ F7, 128(R7)
+	FMOVQ F5, 128(R7)
 	FMOVQ F2, 192(R7)
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	WORD $0x6f3e04a2 // USHR V2, V5, $2 of 4-byte lanes
-	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 512(R3)
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ 256(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e391ce2 // AND V2, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e0200c2 // TBL V2, V6, V2
-	FMOVQ F2, 576(R3)
-	FMOVQ 320(R9), F2
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e391c47 // AND V7, V2, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 640(R3)
-	FMOVQ 384(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e391ce2 // AND V2, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e0200c2 // TBL V2, V6, V2
-	FMOVQ F2, 704(R3)
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ 448(R9), F2
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060066 // TBL V6, V3, V6
-	FMOVQ F6, 768(R3)
-	FMOVQ 512(R9), F6
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e391cc2 // AND V2, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	FMOVQ F2, 832(R3)
-	FMOVQ 576(R9), F2
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e391c46 // AND V6, V2, V25 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060066 // TBL V6, V3, V6
-	FMOVQ F6, 896(R3)
-	FMOVQ 640(R9), F6
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e391cc2 // AND V2, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	FMOVQ F2, 960(R3)
-	FMOVQ 128(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0446 // USHR V6, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	WORD $0x6f380447 // USHR V7, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVQ F1, 128(R4)
-	FMOVQ F6, 256(R7)
-	FMOVQ F7, 320(R7)
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	WORD $0x6f3c04a7 // USHR V7, V5, $4 of 4-byte lanes
-	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060066 // TBL V6, V3, V6
-	FMOVQ F6, 1024(R3)
-	FMOVQ 256(R9), F6
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070067 // TBL V7, V3, V7
-	FMOVQ F7, 1088(R3)
-	FMOVQ 320(R9), F7
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060066 // TBL V6, V3, V6
-	FMOVQ F6, 1152(R3)
-	FMOVQ 384(R9), F6
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070067 // TBL V7, V3, V7
-	FMOVQ F7, 1216(R3)
 	WORD $0x4ebb9c84 // MUL V4, V4, V27
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ 448(R9), F7
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030083 // TBL V3, V4, V3
-	FMOVQ F3, 1280(R3)
-	FMOVQ 512(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070087 // TBL V7, V4, V7
-	FMOVQ F7, 1344(R3)
-	FMOVQ 576(R9), F7
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030083 // TBL V3, V4, V3
-	FMOVQ F3, 1408(R3)
-	FMOVQ 640(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070087 // TBL V7, V4, V7
-	FMOVQ F7, 1472(R3)
-	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	FMOVQ 128(R9), F2
+	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
+	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x6f380449 // USHR V9, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	FMOVQ F1, 128(R4)
+	FMOVQ F8, 256(R7)
+	FMOVQ F9, 320(R7)
+	WORD $0x4ebb9ca5 // MUL V5, V5, V27
+	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
+	WORD $0x6f300449 // USHR V9, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
-	FMOVQ F7, 384(R7)
+	FMOVQ F9, 384(R7)
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ F0, 448(R7)
-	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 1536(R3)
-	FMOVQ 256(R9), F0
+	WORD $0x4ebb9d08 // MUL V8, V8, V27
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	FMOVQ 192(R9), F0
+	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090069 // TBL V9, V3, V9
+	FMOVQ F9, 0(R3)
+	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
+	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 512(R3)
+	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
+	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900a9 // TBL V9, V5, V9
+	FMOVQ F9, 1024(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050085 // TBL V5, V4, V5
-	FMOVQ F5, 1600(R3)
-	FMOVQ 320(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090109 // TBL V9, V8, V9
+	FMOVQ F9, 1536(R3)
+	FMOVQ 256(R9), F9
+	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 1664(R3)
-	FMOVQ 384(R9), F0
+	WORD $0x4e000060 // TBL V0, V3, V0
+	FMOVQ F0, 64(R3)
+	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 576(R3)
+	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000a0 // TBL V0, V5, V0
+	FMOVQ F0, 1088(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000100 // TBL V0, V8, V0
+	FMOVQ F0, 1600(R3)
+	FMOVQ 320(R9), F0
+	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090069 // TBL V9, V3, V9
+	FMOVQ F9, 128(R3)
+	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
+	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010081 // TBL V1, V4, V1
+	FMOVQ F1, 640(R3)
+	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
+	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900a9 // TBL V9, V5, V9
+	FMOVQ F9, 1152(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050085 // TBL V5, V4, V5
-	FMOVQ F5, 1728(R3)
-	WORD $0x4ebb9c63 // MUL V3, V3, V27
-	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	FMOVQ 448(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090109 // TBL V9, V8, V9
+	FMOVQ F9, 1664(R3)
+	FMOVQ 384(R9), F9
+	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000060 // TBL V0, V3, V0
+	FMOVQ F0, 192(R3)
+	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x4e391c03 // AND V3, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030083 // TBL V3, V4, V3
+	FMOVQ F3, 704(R3)
+	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
+	WORD $0x4e391c64 // AND V4, V3, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	FMOVQ F4, 1792(R3)
-	FMOVQ 512(R9), F4
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	FMOVQ F5, 1856(R3)
-	FMOVQ 576(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
+	WORD $0x4e0400a4 // TBL V4, V5, V4
+	FMOVQ F4, 1216(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	FMOVQ F4, 1920(R3)
-	FMOVQ 640(R9), F4
+	WORD $0x4e040104 // TBL V4, V8, V4
+	FMOVQ F4, 1728(R3)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4ebb9d4a // MUL V10, V10, V27
+	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
+	WORD $0x4ebb9d6b // MUL V11, V11, V27
+	WORD $0x4eba856b // ADD V11, V11, V26 of 4-byte lanes
+	FMOVQ 448(R9), F4
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800c8 // TBL V8, V6, V8
+	FMOVQ F8, 256(R3)
+	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900e9 // TBL V9, V7, V9
+	FMOVQ F9, 768(R3)
+	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
+	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080148 // TBL V8, V10, V8
+	FMOVQ F8, 1280(R3)
 	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	FMOVQ F5, 1984(R3)
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080168 // TBL V8, V11, V8
+	FMOVQ F8, 1792(R3)
+	FMOVQ 512(R9), F8
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400c4 // TBL V4, V6, V4
+	FMOVQ F4, 320(R3)
+	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
+	WORD $0x4e391c89 // AND V9, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900e9 // TBL V9, V7, V9
+	FMOVQ F9, 832(R3)
+	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
+	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040144 // TBL V4, V10, V4
+	FMOVQ F4, 1344(R3)
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040164 // TBL V4, V11, V4
+	FMOVQ F4, 1856(R3)
+	FMOVQ 576(R9), F4
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800c8 // TBL V8, V6, V8
+	FMOVQ F8, 384(R3)
+	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900e9 // TBL V9, V7, V9
+	FMOVQ F9, 896(R3)
+	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
+	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080148 // TBL V8, V10, V8
+	FMOVQ F8, 1408(R3)
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080168 // TBL V8, V11, V8
+	FMOVQ F8, 1920(R3)
+	FMOVQ 640(R9), F8
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400c4 // TBL V4, V6, V4
+	FMOVQ F4, 448(R3)
+	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
+	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e0600e6 // TBL V6, V7, V6
+	FMOVQ F6, 960(R3)
+	WORD $0x6f3c0506 // USHR V6, V8, $4 of 4-byte lanes
+	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 1472(R3)
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d07 // AND V7, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070167 // TBL V7, V11, V7
+	FMOVQ F7, 1984(R3)
 	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 0(R9), F5
-	WORD $0x0e6128a3 // XTN V3, V5, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
-	WORD $0x0e6128a5 // XTN V5, V5, V0 of 4-byte lanes
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
-	FMOVQ 704(R9), F4
-	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc84 // FMUL V4, V4, V5 of 4-byte lanes
-	FMOVQ 704(R9), F7
-	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
-	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e25dce7 // FMUL V7, V7, V5 of 4-byte lanes
-	FMOVQ F3, 256(R4)
-	FMOVQ F4, 512(R7)
-	FMOVQ F7, 576(R7)
-	WORD $0x4ebb9c00 // MUL V0, V0, V27
-	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
-	FMOVQ 832(R9), F7
-	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	FMOVQ F4, 2048(R3)
-	FMOVQ 896(R9), F4
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070007 // TBL V7, V0, V7
-	FMOVQ F7, 2112(R3)
-	FMOVQ 960(R9), F7
-	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	FMOVQ F4, 2176(R3)
-	FMOVQ 1024(R9), F4
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070007 // TBL V7, V0, V7
-	FMOVQ F7, 2240(R3)
-	WORD $0x4ebb9c21 // MUL V1, V1, V27
-	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F7
-	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000020 // TBL V0, V1, V0
-	FMOVQ F0, 2304(R3)
-	FMOVQ 1152(R9), F0
-	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070027 // TBL V7, V1, V7
-	FMOVQ F7, 2368(R3)
-	FMOVQ 1216(R9), F7
-	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000020 // TBL V0, V1, V0
-	FMOVQ F0, 2432(R3)
-	FMOVQ 1280(R9), F0
-	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070027 // TBL V7, V1, V7
-	FMOVQ F7, 2496(R3)
-	FMOVQ 704(R9), F7
+	FMOVQ 0(R9), F7
+	WORD $0x0e6128eb // XTN V11, V7, V0 of 4-byte lanes
+	WORD $0x0e21796b // FCVTL V11, V11, V0 of 4-byte lanes
 	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e25dce7 // FMUL V7, V7, V5 of 4-byte lanes
-	FMOVQ 704(R9), F0
-	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
-	FMOVQ F3, 320(R4)
-	FMOVQ F7, 640(R7)
-	FMOVQ F0, 704(R7)
-	WORD $0x4ebb9c21 // MUL V1, V1, V27
-	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
-	FMOVQ 832(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070027 // TBL V7, V1, V7
+	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
+	FMOVQ 704(R9), F8
+	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e27dd08 // FMUL V8, V8, V7 of 4-byte lanes
+	FMOVQ 704(R9), F6
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
+	FMOVQ F11, 256(R4)
+	FMOVQ F8, 512(R7)
+	FMOVQ F6, 576(R7)
+	WORD $0x4ebb9d4a // MUL V10, V10, V27
+	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
+	FMOVQ 704(R9), F6
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
+	FMOVQ 704(R9), F9
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVQ F11, 320(R4)
+	FMOVQ F6, 640(R7)
+	FMOVQ F9, 704(R7)
+	WORD $0x4ebb9d08 // MUL V8, V8, V27
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	FMOVQ 768(R9), F9
+	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3c1c60 // AND V0, V3, V28 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
+	FMOVQ F11, 384(R4)
+	FMOVQ F9, 768(R7)
+	FMOVQ F3, 832(R7)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
+	FMOVQ 768(R9), F1
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ F7, 2560(R3)
-	FMOVQ 896(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000020 // TBL V0, V1, V0
-	FMOVQ F0, 2624(R3)
-	FMOVQ 960(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e391c07 // AND V7, V0, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	FMOVQ F11, 448(R4)
+	FMOVQ F3, 896(R7)
+	FMOVQ F7, 960(R7)
+	WORD $0x4ebb9d29 // MUL V9, V9, V27
+	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
+	FMOVQ 832(R9), F7
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030143 // TBL V3, V10, V3
+	FMOVQ F3, 2048(R3)
+	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
+	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	FMOVQ F11, 2560(R3)
+	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
+	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300c3 // TBL V3, V6, V3
+	FMOVQ F3, 3072(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030123 // TBL V3, V9, V3
+	FMOVQ F3, 3584(R3)
+	FMOVQ 896(R9), F3
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
 	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070027 // TBL V7, V1, V7
-	FMOVQ F7, 2688(R3)
-	FMOVQ 1024(R9), F7
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x4e391ce0 // AND V0, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000020 // TBL V0, V1, V0
-	FMOVQ F0, 2752(R3)
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 2112(R3)
+	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
+	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	FMOVQ F11, 2624(R3)
+	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 3136(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070127 // TBL V7, V9, V7
+	FMOVQ F7, 3648(R3)
+	FMOVQ 960(R9), F7
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030143 // TBL V3, V10, V3
+	FMOVQ F3, 2176(R3)
+	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
+	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	FMOVQ F11, 2688(R3)
+	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
+	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300c3 // TBL V3, V6, V3
+	FMOVQ F3, 3200(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030123 // TBL V3, V9, V3
+	FMOVQ F3, 3712(R3)
+	FMOVQ 1024(R9), F3
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 2240(R3)
+	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
+	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a010a // TBL V10, V8, V10
+	FMOVQ F10, 2752(R3)
+	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
+	WORD $0x4e391d48 // AND V8, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800c8 // TBL V8, V6, V8
+	FMOVQ F8, 3264(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080128 // TBL V8, V9, V8
+	FMOVQ F8, 3776(R3)
 	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 2816(R3)
-	FMOVQ 1152(R9), F1
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 2880(R3)
-	FMOVQ 1216(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 2944(R3)
-	FMOVQ 1280(R9), F1
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 3008(R3)
-	FMOVQ 768(R9), F0
-	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
-	FMOVQ 768(R9), F1
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
-	FMOVQ F3, 384(R4)
-	FMOVQ F0, 768(R7)
-	FMOVQ F1, 832(R7)
-	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ 832(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 3072(R3)
-	FMOVQ 896(R9), F0
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 3136(R3)
-	FMOVQ 960(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	FMOVQ F0, 3200(R3)
-	FMOVQ 1024(R9), F0
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 3264(R3)
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
 	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400e4 // TBL V4, V7, V4
-	FMOVQ F4, 3328(R3)
-	FMOVQ 1152(R9), F4
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e391c81 // AND V1, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e0100e1 // TBL V1, V7, V1
-	FMOVQ F1, 3392(R3)
-	FMOVQ 1216(R9), F1
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400e4 // TBL V4, V7, V4
-	FMOVQ F4, 3456(R3)
-	FMOVQ 1280(R9), F4
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e391c81 // AND V1, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e0100e1 // TBL V1, V7, V1
-	FMOVQ F1, 3520(R3)
-	FMOVQ 768(R9), F1
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
-	FMOVQ 768(R9), F4
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	FMOVQ F3, 448(R4)
-	FMOVQ F1, 896(R7)
-	FMOVQ F5, 960(R7)
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
-	FMOVQ 832(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e0100e1 // TBL V1, V7, V1
-	FMOVQ F1, 3584(R3)
-	FMOVQ 896(R9), F1
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e0500e5 // TBL V5, V7, V5
-	FMOVQ F5, 3648(R3)
-	FMOVQ 960(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e0100e1 // TBL V1, V7, V1
-	FMOVQ F1, 3712(R3)
-	FMOVQ 1024(R9), F1
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e0500e5 // TBL V5, V7, V5
-	FMOVQ F5, 3776(R3)
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	WORD $0x4ebb9ca5 // MUL V5, V5, V27
+	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
 	WORD $0x4ebb9c00 // MUL V0, V0, V27
 	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070007 // TBL V7, V0, V7
-	FMOVQ F7, 3840(R3)
-	FMOVQ 1152(R9), F7
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	WORD $0x4ebb9c42 // MUL V2, V2, V27
+	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F8
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090089 // TBL V9, V4, V9
+	FMOVQ F9, 2304(R3)
+	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
+	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300a3 // TBL V3, V5, V3
+	FMOVQ F3, 2816(R3)
+	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
+	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090009 // TBL V9, V0, V9
+	FMOVQ F9, 3328(R3)
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090049 // TBL V9, V2, V9
+	FMOVQ F9, 3840(R3)
+	FMOVQ 1152(R9), F9
+	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080088 // TBL V8, V4, V8
+	FMOVQ F8, 2368(R3)
+	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
+	WORD $0x4e391d03 // AND V3, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300a3 // TBL V3, V5, V3
+	FMOVQ F3, 2880(R3)
+	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
+	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080008 // TBL V8, V0, V8
+	FMOVQ F8, 3392(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080048 // TBL V8, V2, V8
+	FMOVQ F8, 3904(R3)
+	FMOVQ 1216(R9), F8
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090089 // TBL V9, V4, V9
+	FMOVQ F9, 2432(R3)
+	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
+	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e0300a3 // TBL V3, V5, V3
+	FMOVQ F3, 2944(R3)
+	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
+	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090009 // TBL V9, V0, V9
+	FMOVQ F9, 3456(R3)
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090049 // TBL V9, V2, V9
+	FMOVQ F9, 3968(R3)
+	FMOVQ 1280(R9), F9
+	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080088 // TBL V8, V4, V8
+	FMOVQ F8, 2496(R3)
+	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400a4 // TBL V4, V5, V4
+	FMOVQ F4, 3008(R3)
+	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
+	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
 	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
 	WORD $0x4e050005 // TBL V5, V0, V5
-	FMOVQ F5, 3904(R3)
-	FMOVQ 1216(R9), F5
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070007 // TBL V7, V0, V7
-	FMOVQ F7, 3968(R3)
-	FMOVQ 1280(R9), F7
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	FMOVQ F5, 3520(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e391d25 // AND V5, V9, V25 of 4-byte lanes
 	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
+	WORD $0x4e050045 // TBL V5, V2, V5
 	FMOVQ F5, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
@@ -21875,9 +21830,14 @@ TEXT ·unpackQ3_K(SB), NOSPLIT, $0-48
 	FMOVQ 848(R11), F25
 	FMOVQ 864(R11), F24
 	FMOVQ 800(R11), F23
-	FMOVQ 656(R11), F22
-	FMOVQ 224(R11), F21
+	FMOVQ 224(R11), F22
 	FMOVQ 816(R11), F30
+	FMOVQ 304(R11), F21
+	FMOVQ 640(R11), F20
+	FMOVQ 256(R11), F19
+	FMOVQ 880(R11), F18
+	FMOVQ 128(R11), F17
+	FMOVQ 144(R11), F16
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21899,993 +21859,729 @@ part:
 	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
 	WORD $0x4eb79c63 // MUL V3, V3, V23
 	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ 224(R9), F2
-	FMOVQ 288(R9), F4
-	WORD $0x4f275442 // SHL V2, V2, $7 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 0(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 480(R9), F4
-	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
-	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
-	FMOVQ F2, 64(R3)
-	FMOVQ 608(R9), F2
-	FMOVQ 672(R9), F4
-	WORD $0x4f275442 // SHL V2, V2, $7 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 128(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 864(R9), F4
-	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
-	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
-	FMOVQ F2, 192(R3)
+	FMOVQ F0, 64(R4)
 	FMOVQ 32(R9), F2
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	FMOVQ 160(R9), F4
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1c81 // AND V1, V4, V27 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4eba9c22 // MUL V2, V1, V26
+	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x4eba9ca2 // MUL V2, V5, V26
 	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79c21 // MUL V1, V1, V23
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ 224(R9), F4
-	FMOVQ 352(R9), F3
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 256(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 544(R9), F3
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
-	FMOVQ F4, 320(R3)
-	FMOVQ 608(R9), F4
-	FMOVQ 736(R9), F3
-	WORD $0x4f235484 // SHL V4, V4, $3 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 384(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 928(R9), F3
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
-	FMOVQ F4, 448(R3)
-	FMOVQ F0, 64(R4)
-	FMOVQ 32(R9), F4
-	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
+	WORD $0x4eb79ca5 // MUL V5, V5, V23
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	FMOVQ F0, 128(R4)
+	FMOVQ 96(R9), F4
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ 160(R9), F3
-	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4eba9c44 // MUL V4, V2, V26
+	FMOVQ 160(R9), F6
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4eba9ce4 // MUL V4, V7, V26
 	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79ce7 // MUL V7, V7, V23
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVQ F0, 192(R4)
+	FMOVQ 96(R9), F0
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F6
+	WORD $0x6f3204c6 // USHR V6, V6, $14 of 4-byte lanes
+	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
+	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
+	WORD $0x4eba9d00 // MUL V0, V8, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79d08 // MUL V8, V8, V23
+	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
+	FMOVQ 224(R9), F6
+	FMOVQ 288(R9), F9
+	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a002b // TBL V11, V1, V10
+	WORD $0x4e0a006a // TBL V10, V3, V10
+	WORD $0x4e358ccc // CMTST V12, V6, V21
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 0(R3)
+	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004c // TBL V12, V2, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e348cca // CMTST V10, V6, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 512(R3)
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c008a // TBL V10, V4, V12
+	WORD $0x4e0c00ec // TBL V12, V7, V12
+	WORD $0x4e338ccb // CMTST V11, V6, V19
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 1024(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0009 // TBL V9, V0, V11
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	WORD $0x4e328cc6 // CMTST V6, V6, V18
+	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
+	FMOVQ F6, 1536(R3)
+	FMOVQ 416(R9), F6
+	FMOVQ 480(R9), F9
+	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b002a // TBL V10, V1, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e358ccc // CMTST V12, V6, V21
+	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 64(R3)
+	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a004c // TBL V12, V2, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	WORD $0x4e348ccb // CMTST V11, V6, V20
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 576(R3)
+	WORD $0x6f3c052b // USHR V11, V9, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c008b // TBL V11, V4, V12
+	WORD $0x4e0c00ec // TBL V12, V7, V12
+	WORD $0x4e338cca // CMTST V10, V6, V19
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 1088(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0009 // TBL V9, V0, V10
+	WORD $0x4e0a010a // TBL V10, V8, V10
+	WORD $0x4e328cc6 // CMTST V6, V6, V18
+	WORD $0x6e691d46 // BSL V6, V10, V9 of 4-byte lanes
+	FMOVQ F6, 1600(R3)
+	FMOVQ 608(R9), F6
+	FMOVQ 672(R9), F9
+	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a002b // TBL V11, V1, V10
+	WORD $0x4e0a006a // TBL V10, V3, V10
+	WORD $0x4e358ccc // CMTST V12, V6, V21
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 128(R3)
+	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004c // TBL V12, V2, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e348cca // CMTST V10, V6, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 640(R3)
+	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c008a // TBL V10, V4, V12
+	WORD $0x4e0c00ec // TBL V12, V7, V12
+	WORD $0x4e338ccb // CMTST V11, V6, V19
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 1152(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0009 // TBL V9, V0, V11
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	WORD $0x4e328cc6 // CMTST V6, V6, V18
+	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
+	FMOVQ F6, 1664(R3)
+	FMOVQ 800(R9), F6
+	FMOVQ 864(R9), F9
+	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0021 // TBL V1, V1, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e358cc3 // CMTST V3, V6, V21
+	WORD $0x6e611d63 // BSL V3, V11, V1 of 4-byte lanes
+	FMOVQ F3, 192(R3)
+	WORD $0x6f3e0523 // USHR V3, V9, $2 of 4-byte lanes
+	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010042 // TBL V2, V2, V1
+	WORD $0x4e0100a1 // TBL V1, V5, V1
+	WORD $0x4e348cc5 // CMTST V5, V6, V20
+	WORD $0x6e621c25 // BSL V5, V1, V2 of 4-byte lanes
+	FMOVQ F5, 704(R3)
+	WORD $0x6f3c0525 // USHR V5, V9, $4 of 4-byte lanes
+	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020084 // TBL V4, V4, V2
+	WORD $0x4e0200e2 // TBL V2, V7, V2
+	WORD $0x4e338cc7 // CMTST V7, V6, V19
+	WORD $0x6e641c47 // BSL V7, V2, V4 of 4-byte lanes
+	FMOVQ F7, 1216(R3)
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x4e361d27 // AND V7, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070000 // TBL V0, V0, V7
+	WORD $0x4e070107 // TBL V7, V8, V7
+	WORD $0x4e328cc6 // CMTST V6, V6, V18
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x6e601ce6 // BSL V6, V7, V0 of 4-byte lanes
+	FMOVQ F6, 1728(R3)
+	FMOVQ 32(R9), F6
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3b1c07 // AND V7, V0, V27 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	WORD $0x4eba9ce6 // MUL V6, V7, V26
+	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
+	WORD $0x4eb79ce7 // MUL V7, V7, V23
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVQ 32(R9), F0
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F8
+	WORD $0x6f2c0508 // USHR V8, V8, $20 of 4-byte lanes
+	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	WORD $0x4eba9d20 // MUL V0, V9, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79d29 // MUL V9, V9, V23
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
+	WORD $0x4eba9c48 // MUL V8, V2, V26
+	WORD $0x4eb98508 // ADD V8, V8, V25 of 4-byte lanes
 	WORD $0x4eb79c42 // MUL V2, V2, V23
 	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 224(R9), F3
-	FMOVQ 288(R9), F1
-	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050045 // TBL V5, V2, V5
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 512(R3)
+	FMOVQ 96(R9), F4
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
+	WORD $0x4e3b1ca1 // AND V1, V5, V27 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4eba9c24 // MUL V4, V1, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c21 // MUL V1, V1, V23
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVQ 224(R9), F5
+	FMOVQ 352(R9), F3
+	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00ca // TBL V10, V6, V11
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 256(R3)
+	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a012a // TBL V10, V9, V10
+	WORD $0x4e308cab // CMTST V11, V5, V16
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 768(R3)
+	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c010b // TBL V11, V8, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8caa // CMTST V10, V5, V31
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 1280(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0083 // TBL V3, V4, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
+	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
+	FMOVQ F5, 1792(R3)
 	FMOVQ 416(R9), F5
-	FMOVQ 480(R9), F1
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e351c23 // AND V3, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x6e361c23 // EOR V3, V1, V22 of 4-byte lanes
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
-	FMOVQ F3, 576(R3)
-	FMOVQ 608(R9), F3
-	FMOVQ 672(R9), F1
-	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050045 // TBL V5, V2, V5
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 640(R3)
+	FMOVQ 544(R9), F3
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00cb // TBL V11, V6, V10
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 320(R3)
+	PRFM 2240(R12), PLDL1KEEP
+	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b000c // TBL V12, V0, V11
+	WORD $0x4e0b012b // TBL V11, V9, V11
+	WORD $0x4e308caa // CMTST V10, V5, V16
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 832(R3)
+	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c010a // TBL V10, V8, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8cab // CMTST V11, V5, V31
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 1344(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0083 // TBL V3, V4, V11
+	WORD $0x4e0b002b // TBL V11, V1, V11
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
+	WORD $0x6e631d65 // BSL V5, V11, V3 of 4-byte lanes
+	FMOVQ F5, 1856(R3)
+	FMOVQ 608(R9), F5
+	FMOVQ 736(R9), F3
+	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00ca // TBL V10, V6, V11
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 384(R3)
+	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a012a // TBL V10, V9, V10
+	WORD $0x4e308cab // CMTST V11, V5, V16
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 896(R3)
+	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c010b // TBL V11, V8, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8caa // CMTST V10, V5, V31
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 1408(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0083 // TBL V3, V4, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
+	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
+	FMOVQ F5, 1920(R3)
 	FMOVQ 800(R9), F5
-	FMOVQ 864(R9), F1
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
-	WORD $0x4e351c23 // AND V3, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
-	WORD $0x6e361c23 // EOR V3, V1, V22 of 4-byte lanes
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4ea31c23 // ORR V3, V1, V3 of 4-byte lanes
-	FMOVQ F3, 704(R3)
-	FMOVQ 32(R9), F3
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	FMOVQ 928(R9), F3
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00c6 // TBL V6, V6, V10
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e318ca7 // CMTST V7, V5, V17
+	WORD $0x6e661d47 // BSL V7, V10, V6 of 4-byte lanes
+	FMOVQ F7, 448(R3)
+	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
+	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060000 // TBL V0, V0, V6
+	WORD $0x4e060126 // TBL V6, V9, V6
+	WORD $0x4e308ca9 // CMTST V9, V5, V16
+	WORD $0x6e601cc9 // BSL V9, V6, V0 of 4-byte lanes
+	FMOVQ F9, 960(R3)
+	WORD $0x6f3c0469 // USHR V9, V3, $4 of 4-byte lanes
+	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000108 // TBL V8, V8, V0
+	WORD $0x4e000040 // TBL V0, V2, V0
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8ca2 // CMTST V2, V5, V31
+	WORD $0x6e681c02 // BSL V2, V0, V8 of 4-byte lanes
+	FMOVQ F2, 1472(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e361c62 // AND V2, V3, V22 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020084 // TBL V4, V4, V2
+	WORD $0x4e020022 // TBL V2, V1, V2
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
+	WORD $0x6e641c45 // BSL V5, V2, V4 of 4-byte lanes
+	FMOVQ F5, 1984(R3)
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVD (R10), F5
+	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
+	FMOVQ F5, 256(R4)
+	FMOVQ 32(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4eba9c24 // MUL V4, V1, V26
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x4eb79c21 // MUL V1, V1, V23
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVQ F5, 320(R4)
+	FMOVQ 32(R9), F2
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	WORD $0x4eba9d02 // MUL V2, V8, V26
+	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
+	WORD $0x4eb79d08 // MUL V8, V8, V23
+	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
+	FMOVQ F5, 384(R4)
+	FMOVQ 96(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4eba9d23 // MUL V3, V9, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79d29 // MUL V9, V9, V23
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
+	FMOVQ F5, 448(R4)
+	FMOVQ 96(R9), F5
+	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f2e0400 // USHR V0, V0, $18 of 4-byte lanes
+	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x4eba9cc5 // MUL V5, V6, V26
+	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
+	WORD $0x4eb79cc6 // MUL V6, V6, V23
+	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
+	FMOVQ 992(R9), F0
+	FMOVQ 1056(R9), F7
+	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a008b // TBL V11, V4, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e358c0c // CMTST V12, V0, V21
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 2048(R3)
+	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004c // TBL V12, V2, V11
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	WORD $0x4e348c0a // CMTST V10, V0, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 2560(R3)
+	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c006a // TBL V10, V3, V12
+	WORD $0x4e0c012c // TBL V12, V9, V12
+	WORD $0x4e338c0b // CMTST V11, V0, V19
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 3072(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00a7 // TBL V7, V5, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e328c00 // CMTST V0, V0, V18
+	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
+	FMOVQ F0, 3584(R3)
+	FMOVQ 1184(R9), F0
+	FMOVQ 1248(R9), F7
+	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b008a // TBL V10, V4, V11
+	WORD $0x4e0b002b // TBL V11, V1, V11
+	WORD $0x4e358c0c // CMTST V12, V0, V21
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 2112(R3)
+	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a004c // TBL V12, V2, V10
+	WORD $0x4e0a010a // TBL V10, V8, V10
+	WORD $0x4e348c0b // CMTST V11, V0, V20
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 2624(R3)
+	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c006b // TBL V11, V3, V12
+	WORD $0x4e0c012c // TBL V12, V9, V12
+	WORD $0x4e338c0a // CMTST V10, V0, V19
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 3136(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00a7 // TBL V7, V5, V10
+	WORD $0x4e0a00ca // TBL V10, V6, V10
+	WORD $0x4e328c00 // CMTST V0, V0, V18
+	WORD $0x6e671d40 // BSL V0, V10, V7 of 4-byte lanes
+	FMOVQ F0, 3648(R3)
+	FMOVQ 1376(R9), F0
+	FMOVQ 1440(R9), F7
+	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e0a008b // TBL V11, V4, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e358c0c // CMTST V12, V0, V21
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 2176(R3)
+	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004c // TBL V12, V2, V11
+	WORD $0x4e0b010b // TBL V11, V8, V11
+	WORD $0x4e348c0a // CMTST V10, V0, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 2688(R3)
+	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c006a // TBL V10, V3, V12
+	WORD $0x4e0c012c // TBL V12, V9, V12
+	WORD $0x4e338c0b // CMTST V11, V0, V19
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 3200(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00a7 // TBL V7, V5, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e328c00 // CMTST V0, V0, V18
+	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
+	FMOVQ F0, 3712(R3)
+	FMOVQ 1568(R9), F0
+	FMOVQ 1632(R9), F7
+	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0084 // TBL V4, V4, V11
+	WORD $0x4e0b002b // TBL V11, V1, V11
+	WORD $0x4e358c01 // CMTST V1, V0, V21
+	WORD $0x6e641d61 // BSL V1, V11, V4 of 4-byte lanes
+	FMOVQ F1, 2240(R3)
+	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
+	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040042 // TBL V2, V2, V4
+	WORD $0x4e040104 // TBL V4, V8, V4
+	WORD $0x4e348c08 // CMTST V8, V0, V20
+	WORD $0x6e621c88 // BSL V8, V4, V2 of 4-byte lanes
+	FMOVQ F8, 2752(R3)
+	WORD $0x6f3c04e8 // USHR V8, V7, $4 of 4-byte lanes
+	WORD $0x4e361d02 // AND V2, V8, V22 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020063 // TBL V3, V3, V2
+	WORD $0x4e020122 // TBL V2, V9, V2
+	WORD $0x4e338c09 // CMTST V9, V0, V19
+	WORD $0x6e631c49 // BSL V9, V2, V3 of 4-byte lanes
+	FMOVQ F9, 3264(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e361ce9 // AND V9, V7, V22 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900a5 // TBL V5, V5, V9
+	WORD $0x4e0900c9 // TBL V9, V6, V9
+	WORD $0x4e328c00 // CMTST V0, V0, V18
+	WORD $0x6e651d20 // BSL V0, V9, V5 of 4-byte lanes
+	FMOVQ F0, 3776(R3)
+	FMOVQ 32(R9), F0
+	WORD $0x6f340400 // USHR V0, V0, $12 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	WORD $0x4eba9d20 // MUL V0, V9, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79d29 // MUL V9, V9, V23
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
+	FMOVQ 32(R9), F5
+	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVQ 160(R9), F6
+	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	WORD $0x4eba9ce5 // MUL V5, V7, V26
+	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
+	WORD $0x4eb79ce7 // MUL V7, V7, V23
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVQ 96(R9), F6
+	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
+	WORD $0x4eba9c46 // MUL V6, V2, V26
+	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
+	WORD $0x4eb79c42 // MUL V2, V2, V23
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	FMOVQ 96(R9), F3
+	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F8
+	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
+	WORD $0x4e3b1d04 // AND V4, V8, V27 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
 	WORD $0x4eba9c83 // MUL V3, V4, V26
 	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
 	WORD $0x4eb79c84 // MUL V4, V4, V23
 	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
-	FMOVQ 224(R9), F1
-	FMOVQ 352(R9), F2
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e351c45 // AND V5, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x6e361c45 // EOR V5, V2, V22 of 4-byte lanes
-	WORD $0x4e050085 // TBL V5, V4, V5
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4ea51c45 // ORR V5, V2, V5 of 4-byte lanes
-	FMOVQ F5, 768(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 544(R9), F2
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	FMOVQ F1, 832(R3)
-	FMOVQ 608(R9), F1
-	FMOVQ 736(R9), F2
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e351c45 // AND V5, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x6e361c45 // EOR V5, V2, V22 of 4-byte lanes
-	WORD $0x4e050085 // TBL V5, V4, V5
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4ea51c45 // ORR V5, V2, V5 of 4-byte lanes
-	FMOVQ F5, 896(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 928(R9), F2
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	FMOVQ F1, 960(R3)
-	FMOVQ F0, 128(R4)
-	PRFM 2176(R12), PLDL1KEEP
-	FMOVQ 96(R9), F1
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4eba9c61 // MUL V1, V3, V26
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ 224(R9), F2
-	FMOVQ 288(R9), F4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 1024(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 480(R9), F4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
-	FMOVQ F2, 1088(R3)
-	FMOVQ 608(R9), F2
-	FMOVQ 672(R9), F4
-	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 1152(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 864(R9), F4
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e351c82 // AND V2, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x6e361c82 // EOR V2, V4, V22 of 4-byte lanes
-	WORD $0x4e020062 // TBL V2, V3, V2
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4ea21c82 // ORR V2, V4, V2 of 4-byte lanes
-	FMOVQ F2, 1216(R3)
-	FMOVQ 96(R9), F2
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e3b1c81 // AND V1, V4, V27 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	WORD $0x4eba9c22 // MUL V2, V1, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79c21 // MUL V1, V1, V23
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ 224(R9), F4
-	FMOVQ 352(R9), F3
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 1280(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 544(R9), F3
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
-	FMOVQ F4, 1344(R3)
-	FMOVQ 608(R9), F4
-	FMOVQ 736(R9), F3
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 1408(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 928(R9), F3
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e351c64 // AND V4, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
-	WORD $0x4e040024 // TBL V4, V1, V4
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4ea41c64 // ORR V4, V3, V4 of 4-byte lanes
-	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ F4, 1472(R3)
-	FMOVQ F0, 192(R4)
-	FMOVQ 96(R9), F0
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f320484 // USHR V4, V4, $14 of 4-byte lanes
-	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x4eba9c60 // MUL V0, V3, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ 224(R9), F4
-	FMOVQ 288(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c82 // AND V2, V4, V22 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	FMOVQ F1, 1536(R3)
-	FMOVQ 416(R9), F1
-	FMOVQ 480(R9), F2
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e351c44 // AND V4, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6e361c44 // EOR V4, V2, V22 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4ea41c44 // ORR V4, V2, V4 of 4-byte lanes
-	FMOVQ F4, 1600(R3)
-	FMOVQ 608(R9), F4
-	FMOVQ 672(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e351c41 // AND V1, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c82 // AND V2, V4, V22 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4ea11c41 // ORR V1, V2, V1 of 4-byte lanes
-	FMOVQ F1, 1664(R3)
-	FMOVQ 800(R9), F1
-	FMOVQ 864(R9), F2
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e351c44 // AND V4, V2, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6e361c44 // EOR V4, V2, V22 of 4-byte lanes
-	WORD $0x4e040064 // TBL V4, V3, V4
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4ea41c44 // ORR V4, V2, V4 of 4-byte lanes
-	FMOVQ F4, 1728(R3)
-	FMOVQ 96(R9), F4
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
-	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x4eba9c04 // MUL V4, V0, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79c00 // MUL V0, V0, V23
-	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
-	FMOVQ 224(R9), F2
-	FMOVQ 352(R9), F3
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e351c61 // AND V1, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6e361c61 // EOR V1, V3, V22 of 4-byte lanes
-	WORD $0x4e010001 // TBL V1, V0, V1
-	WORD $0x4e030083 // TBL V3, V4, V3
-	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
-	FMOVQ F1, 1792(R3)
-	FMOVQ 416(R9), F1
-	FMOVQ 544(R9), F3
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e351c62 // AND V2, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x6e361c62 // EOR V2, V3, V22 of 4-byte lanes
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4e030083 // TBL V3, V4, V3
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	FMOVQ F2, 1856(R3)
-	FMOVQ 608(R9), F2
-	FMOVQ 736(R9), F3
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e351c61 // AND V1, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x6e361c61 // EOR V1, V3, V22 of 4-byte lanes
-	WORD $0x4e010001 // TBL V1, V0, V1
-	WORD $0x4e030083 // TBL V3, V4, V3
-	WORD $0x4ea11c61 // ORR V1, V3, V1 of 4-byte lanes
-	FMOVQ F1, 1920(R3)
-	FMOVQ 800(R9), F1
-	FMOVQ 928(R9), F3
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e351c62 // AND V2, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x6e361c62 // EOR V2, V3, V22 of 4-byte lanes
-	WORD $0x4e020002 // TBL V2, V0, V2
-	WORD $0x4e030083 // TBL V3, V4, V3
-	WORD $0x4ea21c62 // ORR V2, V3, V2 of 4-byte lanes
-	FMOVQ F2, 1984(R3)
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVD (R10), F2
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
-	FMOVQ F2, 256(R4)
-	FMOVQ 32(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x4eba9c03 // MUL V3, V0, V26
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x4eb79c00 // MUL V0, V0, V23
-	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
-	FMOVQ 992(R9), F4
-	FMOVQ 1056(R9), F1
-	WORD $0x4f275484 // SHL V4, V4, $7 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 2048(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1248(R9), F1
-	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
-	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
-	FMOVQ F4, 2112(R3)
-	FMOVQ 1376(R9), F4
-	FMOVQ 1440(R9), F1
-	WORD $0x4f275484 // SHL V4, V4, $7 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 2176(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1632(R9), F1
-	WORD $0x4f2754a5 // SHL V5, V5, $7 of 4-byte lanes
-	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
-	FMOVQ F4, 2240(R3)
-	FMOVQ 32(R9), F4
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4eba9c64 // MUL V4, V3, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ 992(R9), F1
-	FMOVQ 1120(R9), F0
-	WORD $0x4f235421 // SHL V1, V1, $3 of 4-byte lanes
-	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
-	FMOVQ F5, 2304(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1312(R9), F0
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
-	FMOVQ F1, 2368(R3)
-	FMOVQ 1376(R9), F1
-	FMOVQ 1504(R9), F0
-	WORD $0x4f235421 // SHL V1, V1, $3 of 4-byte lanes
-	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
-	FMOVQ F5, 2432(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F0
-	WORD $0x4f2354a5 // SHL V5, V5, $3 of 4-byte lanes
-	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
-	FMOVQ F1, 2496(R3)
-	FMOVQ F2, 320(R4)
-	FMOVQ 32(R9), F1
-	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x4eba9c81 // MUL V1, V4, V26
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x4eb79c84 // MUL V4, V4, V23
-	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
-	FMOVQ 992(R9), F0
-	FMOVQ 1056(R9), F3
-	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c03 // AND V3, V0, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x4e050085 // TBL V5, V4, V5
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 2560(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1248(R9), F3
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e351c60 // AND V0, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x6e361c60 // EOR V0, V3, V22 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4ea01c60 // ORR V0, V3, V0 of 4-byte lanes
-	FMOVQ F0, 2624(R3)
-	FMOVQ 1376(R9), F0
-	FMOVQ 1440(R9), F3
-	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e351c65 // AND V5, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c03 // AND V3, V0, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4e050085 // TBL V5, V4, V5
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4ea51c65 // ORR V5, V3, V5 of 4-byte lanes
-	FMOVQ F5, 2688(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1632(R9), F3
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e351c60 // AND V0, V3, V21 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x6e361c60 // EOR V0, V3, V22 of 4-byte lanes
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4ea01c60 // ORR V0, V3, V0 of 4-byte lanes
-	FMOVQ F0, 2752(R3)
-	FMOVQ 32(R9), F0
-	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
-	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
-	WORD $0x4eba9c20 // MUL V0, V1, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79c21 // MUL V1, V1, V23
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ 992(R9), F3
-	FMOVQ 1120(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 2816(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1312(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	FMOVQ F3, 2880(R3)
-	FMOVQ 1376(R9), F3
-	FMOVQ 1504(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e351c85 // AND V5, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x6e361c85 // EOR V5, V4, V22 of 4-byte lanes
-	WORD $0x4e050025 // TBL V5, V1, V5
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4ea51c85 // ORR V5, V4, V5 of 4-byte lanes
-	FMOVQ F5, 2944(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361ca4 // AND V4, V5, V22 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
-	WORD $0x4e030023 // TBL V3, V1, V3
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	FMOVQ F3, 3008(R3)
-	FMOVQ F2, 384(R4)
-	FMOVQ 96(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x4eba9c03 // MUL V3, V0, V26
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x4eb79c00 // MUL V0, V0, V23
-	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
-	FMOVQ 992(R9), F4
-	FMOVQ 1056(R9), F1
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 3072(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1248(R9), F1
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
-	FMOVQ F4, 3136(R3)
-	FMOVQ 1376(R9), F4
-	FMOVQ 1440(R9), F1
-	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e351c25 // AND V5, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea51c25 // ORR V5, V1, V5 of 4-byte lanes
-	FMOVQ F5, 3200(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1632(R9), F1
-	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e351c24 // AND V4, V1, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361ca1 // AND V1, V5, V22 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
-	WORD $0x4e040004 // TBL V4, V0, V4
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4ea41c24 // ORR V4, V1, V4 of 4-byte lanes
-	FMOVQ F4, 3264(R3)
-	FMOVQ 96(R9), F4
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4eba9c64 // MUL V4, V3, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ 992(R9), F1
-	FMOVQ 1120(R9), F0
-	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
+	FMOVQ 992(R9), F8
+	FMOVQ 1120(R9), F1
+	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b000a // TBL V10, V0, V11
+	WORD $0x4e0b012b // TBL V11, V9, V11
+	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 2304(R3)
+	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00ac // TBL V12, V5, V10
 	PRFM 2432(R12), PLDL1KEEP
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
-	FMOVQ F5, 3328(R3)
-	FMOVQ 1184(R9), F5
-	FMOVQ 1312(R9), F0
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
-	FMOVQ F1, 3392(R3)
-	FMOVQ 1376(R9), F1
-	FMOVQ 1504(R9), F0
-	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e308d0b // CMTST V11, V8, V16
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 2816(R3)
+	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00cb // TBL V11, V6, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8d0a // CMTST V10, V8, V31
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 3328(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0061 // TBL V1, V3, V10
+	WORD $0x4e0a008a // TBL V10, V4, V10
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8d08 // CMTST V8, V8, V31
+	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
+	FMOVQ F8, 3840(R3)
+	FMOVQ 1184(R9), F8
+	FMOVQ 1312(R9), F1
+	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000b // TBL V11, V0, V10
+	WORD $0x4e0a012a // TBL V10, V9, V10
+	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 2368(R3)
+	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
+	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00ac // TBL V12, V5, V11
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	WORD $0x4e308d0a // CMTST V10, V8, V16
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 2880(R3)
+	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
+	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00ca // TBL V10, V6, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8d0b // CMTST V11, V8, V31
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 3392(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0061 // TBL V1, V3, V11
+	WORD $0x4e0b008b // TBL V11, V4, V11
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8d08 // CMTST V8, V8, V31
+	WORD $0x6e611d68 // BSL V8, V11, V1 of 4-byte lanes
+	FMOVQ F8, 3904(R3)
+	FMOVQ 1376(R9), F8
+	FMOVQ 1504(R9), F1
+	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b000a // TBL V10, V0, V11
+	WORD $0x4e0b012b // TBL V11, V9, V11
+	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 2432(R3)
+	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
+	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00ac // TBL V12, V5, V10
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e308d0b // CMTST V11, V8, V16
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 2944(R3)
+	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
+	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00cb // TBL V11, V6, V12
+	WORD $0x4e0c004c // TBL V12, V2, V12
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8d0a // CMTST V10, V8, V31
+	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
+	FMOVQ F10, 3456(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0061 // TBL V1, V3, V10
+	WORD $0x4e0a008a // TBL V10, V4, V10
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8d08 // CMTST V8, V8, V31
+	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
+	FMOVQ F8, 3968(R3)
+	FMOVQ 1568(R9), F8
+	FMOVQ 1696(R9), F1
+	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0000 // TBL V0, V0, V10
+	WORD $0x4e0a012a // TBL V10, V9, V10
+	WORD $0x4e318d09 // CMTST V9, V8, V17
+	WORD $0x6e601d49 // BSL V9, V10, V0 of 4-byte lanes
+	FMOVQ F9, 2496(R3)
+	WORD $0x6f3e0429 // USHR V9, V1, $2 of 4-byte lanes
+	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000a5 // TBL V5, V5, V0
+	WORD $0x4e0000e0 // TBL V0, V7, V0
+	WORD $0x4e308d07 // CMTST V7, V8, V16
+	WORD $0x6e651c07 // BSL V7, V0, V5 of 4-byte lanes
+	FMOVQ F7, 3008(R3)
+	WORD $0x6f3c0427 // USHR V7, V1, $4 of 4-byte lanes
+	WORD $0x4e361ce5 // AND V5, V7, V22 of 4-byte lanes
 	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e361c20 // AND V0, V1, V22 of 4-byte lanes
-	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
-	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
-	WORD $0x4e050065 // TBL V5, V3, V5
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea51c05 // ORR V5, V0, V5 of 4-byte lanes
-	FMOVQ F5, 3456(R3)
-	FMOVQ 1568(R9), F5
-	FMOVQ 1696(R9), F0
-	WORD $0x4f2154a5 // SHL V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e351c01 // AND V1, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	WORD $0x6e361c01 // EOR V1, V0, V22 of 4-byte lanes
-	WORD $0x4e010061 // TBL V1, V3, V1
-	WORD $0x4e000080 // TBL V0, V4, V0
-	WORD $0x4ea11c01 // ORR V1, V0, V1 of 4-byte lanes
-	FMOVQ F1, 3520(R3)
-	FMOVQ F2, 448(R4)
-	FMOVQ 96(R9), F2
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f2e0421 // USHR V1, V1, $18 of 4-byte lanes
-	WORD $0x4e3b1c20 // AND V0, V1, V27 of 4-byte lanes
-	WORD $0x4ea21c00 // ORR V0, V0, V2 of 4-byte lanes
-	WORD $0x4eba9c02 // MUL V2, V0, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79c00 // MUL V0, V0, V23
-	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
-	FMOVQ 992(R9), F1
-	FMOVQ 1056(R9), F4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
-	WORD $0x4e030003 // TBL V3, V0, V3
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	FMOVQ F3, 3584(R3)
-	FMOVQ 1184(R9), F3
-	FMOVQ 1248(R9), F4
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e351c81 // AND V1, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x6e361c81 // EOR V1, V4, V22 of 4-byte lanes
-	WORD $0x4e010001 // TBL V1, V0, V1
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4ea11c81 // ORR V1, V4, V1 of 4-byte lanes
-	FMOVQ F1, 3648(R3)
-	FMOVQ 1376(R9), F1
-	FMOVQ 1440(R9), F4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e351c83 // AND V3, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6e361c83 // EOR V3, V4, V22 of 4-byte lanes
-	WORD $0x4e030003 // TBL V3, V0, V3
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4ea31c83 // ORR V3, V4, V3 of 4-byte lanes
-	FMOVQ F3, 3712(R3)
-	FMOVQ 1568(R9), F3
-	FMOVQ 1632(R9), F4
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e351c81 // AND V1, V4, V21 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e361c64 // AND V4, V3, V22 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x6e361c81 // EOR V1, V4, V22 of 4-byte lanes
-	WORD $0x4e010001 // TBL V1, V0, V1
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4ea11c81 // ORR V1, V4, V1 of 4-byte lanes
-	FMOVQ F1, 3776(R3)
-	FMOVQ 96(R9), F1
-	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	WORD $0x4eba9c41 // MUL V1, V2, V26
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x4eb79c42 // MUL V2, V2, V23
-	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 992(R9), F4
-	FMOVQ 1120(R9), F0
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e351c03 // AND V3, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x6e361c03 // EOR V3, V0, V22 of 4-byte lanes
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4e000020 // TBL V0, V1, V0
-	WORD $0x4ea31c03 // ORR V3, V0, V3 of 4-byte lanes
-	FMOVQ F3, 3840(R3)
-	FMOVQ 1184(R9), F3
-	FMOVQ 1312(R9), F0
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e351c04 // AND V4, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x6e361c04 // EOR V4, V0, V22 of 4-byte lanes
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4e000020 // TBL V0, V1, V0
-	WORD $0x4ea41c04 // ORR V4, V0, V4 of 4-byte lanes
-	FMOVQ F4, 3904(R3)
-	FMOVQ 1376(R9), F4
-	FMOVQ 1504(R9), F0
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e351c03 // AND V3, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	WORD $0x6e361c03 // EOR V3, V0, V22 of 4-byte lanes
-	WORD $0x4e030043 // TBL V3, V2, V3
-	WORD $0x4e000020 // TBL V0, V1, V0
-	WORD $0x4ea31c03 // ORR V3, V0, V3 of 4-byte lanes
-	FMOVQ F3, 3968(R3)
-	FMOVQ 1568(R9), F3
-	FMOVQ 1696(R9), F0
-	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e351c04 // AND V4, V0, V21 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x6e361c04 // EOR V4, V0, V22 of 4-byte lanes
-	WORD $0x4e040044 // TBL V4, V2, V4
-	WORD $0x4e000020 // TBL V0, V1, V0
-	WORD $0x4ea41c04 // ORR V4, V0, V4 of 4-byte lanes
-	FMOVQ F4, 4032(R3)
+	WORD $0x4e0500c6 // TBL V6, V6, V5
+	WORD $0x4e050045 // TBL V5, V2, V5
+	FMOVQ 320(R11), F31
+	WORD $0x4e3f8d02 // CMTST V2, V8, V31
+	WORD $0x6e661ca2 // BSL V2, V5, V6 of 4-byte lanes
+	FMOVQ F2, 3520(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020063 // TBL V3, V3, V2
+	WORD $0x4e020082 // TBL V2, V4, V2
+	FMOVQ 656(R11), F31
+	WORD $0x4e3f8d08 // CMTST V8, V8, V31
+	WORD $0x6e631c48 // BSL V8, V2, V3 of 4-byte lanes
+	FMOVQ F8, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -44143,4 +43839,8 @@ DATA consts<>+864(SB)/4, $0xe0c0a080
 DATA consts<>+868(SB)/4, $0xe0c0a080
 DATA consts<>+872(SB)/4, $0xe0c0a080
 DATA consts<>+876(SB)/4, $0xe0c0a080
-GLOBL consts<>(SB), RODATA|NOPTR, $880
+DATA consts<>+880(SB)/4, $0x08080808
+DATA consts<>+884(SB)/4, $0x08080808
+DATA consts<>+888(SB)/4, $0x08080808
+DATA consts<>+892(SB)/4, $0x08080808
+GLOBL consts<>(SB), RODATA|NOPTR, $896

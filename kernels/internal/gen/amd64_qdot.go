@@ -71,6 +71,13 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPMADDWD %s, %s", w.operand(in.args[1], true), arg(0))
 	case "add16":
 		emit("VPADDW %s, %s", arg(0), arg(1))
+	case "blendBit":
+		x, y := arg(0), arg(1)
+		w.p("VPTESTMB %s, %s, K1", w.operand(in.args[3], true), arg(2))
+		w.release(i)
+		w.p("VPBLENDMB %s, %s, K1, %s", y, x, w.vec(w.grant(i)))
+	case "blendTop":
+		emit("VPBLENDVB %s, %s, %s", arg(2), arg(1), arg(0))
 	case "sub16":
 		emit("VPSUBW %s, %s", arg(1), w.operand(in.args[0], false))
 	case "absolute":

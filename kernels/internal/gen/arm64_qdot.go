@@ -114,12 +114,13 @@ func (w *panelWriter) prologueARM64() {
 
 // panelCodes are instructions on 16 bytes or 4 words that Go's assembler lacks.
 var panelCodes = map[string]code{
-	"tbl":   {"TBL", 0x4E000000, 0},
-	"imul":  {"MUL", 0x4EA09C00, 0},
-	"sdot":  {"SDOT by element", 0x4F80E000, 0},
-	"evens": {"UZP1", 0x4E801800, 0},
-	"odds":  {"UZP2", 0x4E805800, 0},
-	"uxt8":  {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
+	"tbl":    {"TBL", 0x4E000000, 0},
+	"imul":   {"MUL", 0x4EA09C00, 0},
+	"bitSet": {"CMTST", 0x4E208C00, 0}, // bytes of ones where two have a bit in common
+	"sdot":   {"SDOT by element", 0x4F80E000, 0},
+	"evens":  {"UZP1", 0x4E801800, 0},
+	"odds":   {"UZP2", 0x4E805800, 0},
+	"uxt8":   {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
 }
 
 func (s *source) panelWord(op string, d, a, b int) {
@@ -172,10 +173,10 @@ func (w *panelWriter) insARM64(i int) {
 		x, a := arg(1), arg(2)
 		w.sdot(w.inherit(i, in.args[0]), x, a, in.n)
 		w.release(i)
-	case "lookup", "imul":
+	case "lookup", "imul", "bitSet":
 		x, y := arg(0), arg(1)
 		w.release(i)
-		w.panelWord(map[string]string{"lookup": "tbl", "imul": "imul"}[in.op], w.grant(i), x, y)
+		w.panelWord(map[string]string{"lookup": "tbl", "imul": "imul", "bitSet": "bitSet"}[in.op], w.grant(i), x, y)
 	case "andOr":
 		x, m, y := arg(0), arg(1), arg(2)
 		r := w.grant(i)

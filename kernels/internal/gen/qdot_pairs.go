@@ -28,6 +28,18 @@ func (b *panelBody) places(v val, n int) val {
 	return b.andOr(b.shift(v, n), b.bits(lowPairs), b.table(rowsOf))
 }
 
+// either is the bytes of y where those of v have bit n, and elsewhere of x.
+func (b *panelBody) either(x, y, v val, n int) val {
+	bit := uint64(0x01010101) << n
+	switch b.t {
+	case avx512:
+		return b.add("blendBit", temp, 0, x, y, v, b.bits(bit))
+	case neon:
+		return b.choose(b.add("bitSet", temp, 0, v, b.bits(bit)), y, x)
+	}
+	return b.add("blendTop", temp, 0, x, y, b.shift(v, n-7))
+}
+
 // imul is x times a constant.
 func (b *panelBody) imul(x val, by uint64) val { return b.add("imul", temp, 0, x, b.bits(by)) }
 
@@ -47,12 +59,11 @@ func (b *panelBody) q2_k(i int) {
 		b.finish(4*i+run, d, offsets[0], offsets[1])
 	}
 	if !b.vec {
-		b.products(func(run int) {
-			finish(run)
-		}, func(j int) func(w int) val {
+		read := func(w int) []val { return []val{b.word(at + 2 + w)} }
+		b.products(i, finish, read, func(j int) func(w int, words []val) val {
 			t := b.iadd(b.imul(b.factor[8*i+j], 0x03020100), b.bits(0x80808080))
-			return func(w int) val { return b.add("lookup", temp, 0, t, b.places(b.word(at+2+w), j/2*2)) }
-		}, i)
+			return func(_ int, words []val) val { return b.add("lookup", temp, 0, t, b.places(words[0], j/2*2)) }
+		})
 		return
 	}
 	b.runs(func(w int, runs []int) {
@@ -63,16 +74,28 @@ func (b *panelBody) q2_k(i int) {
 	}, finish)
 }
 
-// products stores step i's weights times their factors. Each of four runs of 32 is finished first, which finds its
-// factors; table then has the products of half a run, j, word by word.
-func (b *panelBody) products(finish func(run int), table func(j int) func(w int) val, i int) {
-	for j := range 8 {
-		if j%2 == 0 {
-			finish(j / 2)
+// products stores step i's weights times their factors. Each of four runs of 32 is finished, which finds its factors;
+// read gives the words that have the weights 4w to 4w+3 of all runs; table finds the products that half a run, j, can
+// have, and takes those of such words. With enough registers the words are read once.
+func (b *panelBody) products(i int, finish func(run int), read func(w int) []val,
+	table func(j int) func(w int, words []val) val) {
+	together := [][]int{{0, 2, 4, 6}, {1, 3, 5, 7}}
+	if b.t.registers == 16 {
+		together = [][]int{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}
+	}
+	for _, halves := range together {
+		var products []func(w int, words []val) val
+		for _, j := range halves {
+			if j%2 == 0 {
+				finish(j / 2)
+			}
+			products = append(products, table(j))
 		}
-		product := table(j)
-		for w := j % 2 * 4; w < j%2*4+4; w++ {
-			b.do("storeBytes", 64*(32*i+8*(j/2)+w), product(w))
+		for w := halves[0] % 2 * 4; w < halves[0]%2*4+4; w++ {
+			words := read(w)
+			for n, j := range halves {
+				b.do("storeBytes", 64*(32*i+8*(j/2)+w), products[n](w, words))
+			}
 		}
 	}
 }
@@ -93,19 +116,19 @@ func (b *panelBody) q3_k(i int) {
 		return b.andOr(b.shift(b.word(2), j%4*8+(8*i+j)/4*2-4), b.bits(0x30), x)
 	}
 	if !b.vec {
-		b.products(func(run int) { b.finish(4*i+run, d) }, func(j int) func(w int) val {
+		finish := func(run int) { b.finish(4*i+run, d) }
+		read := func(w int) []val { return []val{b.word(at + 3*(w%4)), b.word(at + 3*(w%4) + 1 + w/4)} }
+		b.products(i, finish, read, func(j int) func(w int, words []val) val {
 			// a product is (32-s)·q + 4s with 128 added, of which all four for q below 4, and above, fit in bytes
 			s, run := scale(j), j/2
 			below := b.iadd(b.imul(s, 0x01020304), b.bits(0x60402000))
 			above := b.isub(b.bits(0xE0C0A080), b.imul(s, 0x03020100))
-			return func(w int) val {
-				high, v := b.word(at+3*(w%4)), b.word(at+3*(w%4)+1+w/4)
-				// the highest bit of a place makes that of a product 0
-				x := b.andOr(b.shift(high, w/4*4+run-7), b.bits(0x80808080), b.places(v, 2*run))
-				y := b.add("lookup", temp, 0, above, b.xor(x, b.bits(0x80808080)))
-				return b.or(b.add("lookup", temp, 0, below, x), y)
+			return func(w int, words []val) val {
+				place := b.places(words[1], 2*run)
+				x, y := b.add("lookup", temp, 0, below, place), b.add("lookup", temp, 0, above, place)
+				return b.either(x, y, words[0], w/4*4+run)
 			}
-		}, i)
+		})
 		return
 	}
 	b.runs(func(n int, runs []int) {

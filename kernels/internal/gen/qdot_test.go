@@ -17,6 +17,7 @@ func TestPanelEncodings(t *testing.T) {
 		{func(s *source) { s.usmmla(31, 30, 29) }, "WORD $0x4e9dafdf"},
 		{func(s *source) { s.panelWord("tbl", 3, 4, 5) }, "WORD $0x4e050083"},
 		{func(s *source) { s.panelWord("imul", 3, 4, 5) }, "WORD $0x4ea59c83"},
+		{func(s *source) { s.panelWord("bitSet", 3, 4, 5) }, "WORD $0x4e258c83"},
 		{func(s *source) { s.panelWord("uxt8", 3, 4, 0) }, "WORD $0x2f08a483"},
 		{func(s *source) { s.panelWord("evens", 3, 4, 5) }, "WORD $0x4e851883"},
 		{func(s *source) { s.panelWord("odds", 3, 4, 5) }, "WORD $0x4e855883"},
