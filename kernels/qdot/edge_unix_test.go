@@ -59,8 +59,12 @@ func TestEdges(t *testing.T) {
 			rows, packed := edged(t, 2*Rows*size), edged(t, 2*f.PanelSize(k))
 			x := words[uint32](edged(t, 4*most*each))
 			c := words[float32](edged(t, 4*most*2*Rows))
+			seconds := max(1, f.offsets)
+			if f.factors { // in some tiers
+				seconds = 2
+			}
 			form := &Form{Bytes: edged(t, 2*k*Rows), S: words[float32](edged(t, 4*2*k/f.each*Rows)),
-				M: words[float32](edged(t, 4*2*k/f.each*max(1, f.offsets)*Rows)), apart: edged(t, apartBytes(min(k, apartDepth)))}
+				M: words[float32](edged(t, 4*2*k/f.each*seconds*Rows)), apart: edged(t, apartBytes(min(k, apartDepth)))}
 			for i := range most {
 				Quantize(x[i*each:][:each], randomX(r, k))
 			}

@@ -2,6 +2,7 @@ package qdot
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -50,7 +51,15 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 			f.expand(q, s, m, rows[(row*k/f.Block+b)*f.Bytes:][:f.Bytes])
 			for j, v := range q {
 				at := b*f.Block + j
-				if got := form.Bytes[k*Rows+at/4*64+row*4+at%4]; got != uint8(v)+128 {
+				got := form.Bytes[k*Rows+at/4*64+row*4+at%4]
+				if f.seconds() > f.offsets { // the factor is apart
+					factor := math.Float32bits(form.M[2*n+at/16*Rows+row])
+					if factor>>16 != factor&0xffff {
+						t.Fatalf("%s: factor %d of row %d is %08x, want the same twice", f.Name, at/16, row, factor)
+					}
+					got = uint8(int(got-128)*int(int16(factor))) + 128
+				}
+				if got != uint8(v)+128 {
 					t.Fatalf("%s: weight %d of row %d is %d, want %d", f.Name, at, row, int(got)-128, v)
 				}
 			}
@@ -72,7 +81,7 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 	if !bytes.Equal(guards, bytes.Repeat([]byte{guard}, len(guards))) {
 		t.Fatalf("%s: bytes of panel 0 were written", f.Name)
 	}
-	n *= f.offsets
+	n *= f.seconds()
 	for _, floats := range [][]float32{form.S[:k/f.each*Rows], form.S[2*k/f.each*Rows:], form.M[:n], form.M[2*n:]} {
 		if !slices.Equal(floats, slices.Repeat([]float32{guard}, len(floats))) {
 			t.Fatalf("%s: scales or offsets were written beside panel 1", f.Name)

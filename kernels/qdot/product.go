@@ -8,8 +8,9 @@ const mostBytes = 292
 // Form is up to two panels whose weights have become bytes, for products with many rows.
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
-// each. S and M, of the same order: at 16·(p·k/each + i) the i-th scale of the 16 rows, and likewise their offsets, which
-// may be twice as many. One goroutine at a time multiplies by a form.
+// each. S and M, of the same order: at 16·(p·k/each + i) the i-th scale of the 16 rows, and likewise their offsets,
+// which may be twice as many. Where weights are taken apart, those of q3_k stand without the factors of 16, which are in
+// M as integers of 16 bits, twice. One goroutine at a time multiplies by a form.
 type Form struct {
 	Bytes []byte
 	S, M  []float32
@@ -107,6 +108,14 @@ func addProduct(y float32, q []int8, s float32, m []float32, x []uint32, from in
 	return y
 }
 
+// seconds is how many vectors of a form's M belong to a scale.
+func (f *Format) seconds() int {
+	if f.factors && vectors() && takenApart() {
+		return 2
+	}
+	return f.offsets
+}
+
 // Unpack sets panel p of the form, 0 or 1, whose panels have k weights, to those of the given panel.
 func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 	panel = panel[:f.PanelSize(k)]
@@ -114,8 +123,8 @@ func (f *Format) Unpack(form *Form, p int, panel []byte, k int) {
 	n := k / f.each * Rows
 	s := form.S[p*n:][:n]
 	var m []float32
-	if f.offsets > 0 {
-		m = form.M[p*n*f.offsets:][:n*f.offsets]
+	if e := f.seconds(); e > 0 {
+		m = form.M[p*n*e:][:n*e]
 	}
 	if k == 0 || f.unpackFast(bytes, s, m, panel, k) {
 		return

@@ -1,8 +1,8 @@
 package qdot
 
 // q2_k: 16 bytes, of which byte i has the scale of the weights 16i to 16i+15 low and their offset high; twice 32 bytes
-// as in tq2_0 with nothing added; f16 factors of the scales and of the offsets. Offsets are subtracted. The integers are
-// weights times their scales, 0 to 45.
+// as in tq2_0 with nothing added; f16 factors of the scales and of the offsets. Offsets are subtracted. The integers
+// are weights times their scales, 0 to 45.
 var q2_k = Format{
 	Name: "q2_k", Block: 256, Bytes: 84, each: 32, offsets: 2, moves: q2Moves(),
 	expand: func(q []int8, s, m []float32, b []byte) {

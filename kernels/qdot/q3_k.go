@@ -2,10 +2,10 @@ package qdot
 
 // q3_k: 32 bytes, of which byte j has the third bit of weight 32i+j in bit i; twice 32 bytes as in tq2_0 with the low
 // 2 bits; 12 bytes of scales of 6 bits: scale i has its low 4 bits in byte i%8, high from i = 8 on, and its high 2 in
-// byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale. The integers are weights times
-// their scales, which are -124 to 128, with the other sign, which the factor has too.
+// byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale. The integers are weights
+// times their scales, which are -124 to 128, with the other sign, which the factor has too.
 var q3_k = Format{
-	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, moves: q3Moves(),
+	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, factors: true, moves: q3Moves(),
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, scales := f16(b[108:]), b[96:108]
 		for i := range 16 {

@@ -45,6 +45,7 @@ type Format struct {
 	each       int    // weights that share a scale: 32 or 16
 	offsets    int    // of weights that share a scale: none, 1, or 2 for the halves of 32
 	wide       bool   // tells whether the integers may be other than -32 to 31
+	factors    bool   // tells whether they are those of 3 bits times a factor that 16 share, in wide formats
 	moves      []move // where in a panel the words of a block lie; nil: in their order
 
 	grid *Grid // whose points stand for weights; nil for none

@@ -643,6 +643,11 @@ func unpackQ3_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uin
 // unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
 //
 //go:noescape
+func unpackQ3_KAVXVNNI(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
+
+// unpackQ3_K sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
+//
+//go:noescape
 func unpackQ3_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
 // unpackIQ2_XXS sets bytes, s and m to the weights, scales and offsets of a panel; see Form.
@@ -1323,6 +1328,42 @@ func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 //go:noescape
 func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileFactorsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
+// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
+// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+//
+//go:noescape
+func tileFactorsx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
+// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
+// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+//
+//go:noescape
+func tileFactorsx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
+// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
+// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+//
+//go:noescape
+func tileFactorsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
+// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
+// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
+// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+//
+//go:noescape
+func tileFactorsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // apart6 takes so many groups of weights of half a panel, of 6 bits, apart: with 32 added, 8 rows of
 // words follow one another.
 //
@@ -1334,6 +1375,12 @@ func apart6AVX2(dst, w *byte, groups int)
 //
 //go:noescape
 func apartUnsignedAVX2(dst, w *byte, groups int)
+
+// apart3 takes so many groups of weights of half a panel, of 6 bits, apart: with 4 added, 8 rows of
+// words follow one another.
+//
+//go:noescape
+func apart3AVX2(dst, w *byte, groups int)
 
 // apart32 takes so many groups of weights of half a panel, of 8 bits, apart: for each 32 of a row it
 // writes to dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each
@@ -1653,6 +1700,65 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 		default:
 			panic("no such format")
 		}
+	case cpu.Current() == cpu.AVXVNNI:
+		switch format {
+		case "q8_0":
+			unpackQ8_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q4_0":
+			unpackQ4_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q4_k":
+			unpackQ4_KAVX2(panel, bytes, s, m, blocks, points)
+		case "q6_k":
+			unpackQ6_KAVX2(panel, bytes, s, m, blocks, points)
+		case "q4_1":
+			unpackQ4_1AVX2(panel, bytes, s, m, blocks, points)
+		case "q5_0":
+			unpackQ5_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q5_1":
+			unpackQ5_1AVX2(panel, bytes, s, m, blocks, points)
+		case "q5_k":
+			unpackQ5_KAVX2(panel, bytes, s, m, blocks, points)
+		case "iq4_nl":
+			unpackIQ4_NLAVX2(panel, bytes, s, m, blocks, points)
+		case "iq4_xs":
+			unpackIQ4_XSAVX2(panel, bytes, s, m, blocks, points)
+		case "mxfp4":
+			unpackMXFP4AVX2(panel, bytes, s, m, blocks, points)
+		case "tq2_0":
+			unpackTQ2_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q2_0":
+			unpackQ2_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q2_k":
+			unpackQ2_KAVX2(panel, bytes, s, m, blocks, points)
+		case "q3_k":
+			unpackQ3_KAVXVNNI(panel, bytes, s, m, blocks, points)
+		case "iq2_xxs":
+			unpackIQ2_XXSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq2_xs":
+			unpackIQ2_XSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq2_s":
+			unpackIQ2_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq3_xxs":
+			unpackIQ3_XXSAVX2(panel, bytes, s, m, blocks, points)
+		case "iq3_s":
+			unpackIQ3_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq1_s":
+			unpackIQ1_SAVX2(panel, bytes, s, m, blocks, points)
+		case "iq1_m":
+			unpackIQ1_MAVX2(panel, bytes, s, m, blocks, points)
+		case "tq1_0":
+			unpackTQ1_0AVX2(panel, bytes, s, m, blocks, points)
+		case "nvfp4":
+			unpackNVFP4AVX2(panel, bytes, s, m, blocks, points)
+		case "q1_0":
+			unpackQ1_0AVX2(panel, bytes, s, m, blocks, points)
+		case "q8_1":
+			unpackQ8_1AVX2(panel, bytes, s, m, blocks, points)
+		case "q8_k":
+			unpackQ8_KAVX2(panel, bytes, s, m, blocks, points)
+		default:
+			panic("no such format")
+		}
 	default:
 		switch format {
 		case "q8_0":
@@ -1905,6 +2011,14 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 5:
 			tile16Widex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 6<<3 + 1:
+			tileFactorsx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 6<<3 + 2:
+			tileFactorsx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 6<<3 + 3:
+			tileFactorsx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 6<<3 + 4:
+			tileFactorsx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -1940,6 +2054,8 @@ func apart(kind int, dst, w *byte, groups int) {
 		apartUnsignedAVX2(dst, w, groups)
 	case 5:
 		apart16AVX2(dst, w, groups)
+	case 6:
+		apart3AVX2(dst, w, groups)
 	default:
 		panic("no weights are taken apart")
 	}

@@ -4420,9 +4420,9 @@ TEXT ·vecQ3_K(SB), NOSPLIT, $0-72
 	FMOVQ 16(R11), F29
 	FMOVQ 224(R11), F28
 	FMOVQ 256(R11), F27
-	FMOVQ 192(R11), F26
-	FMOVQ 64(R11), F25
-	FMOVQ 48(R11), F24
+	FMOVQ 64(R11), F26
+	FMOVQ 48(R11), F25
+	FMOVQ 192(R11), F24
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -4672,20 +4672,20 @@ part0:
 	WORD $0x4ea91e10 // ORR V16, V16, V9 of 4-byte lanes
 	WORD $0x4fa8ea0a // SDOT V10, V16, V8[3]
 	FMOVQ 32(R9), F8
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F16
 	WORD $0x4f245610 // SHL V16, V16, $4 of 4-byte lanes
-	WORD $0x4e381e09 // AND V9, V16, V24 of 4-byte lanes
+	WORD $0x4e391e09 // AND V9, V16, V25 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
 	FMOVQ 32(R9), F8
 	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F16
 	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e381e01 // AND V1, V16, V24 of 4-byte lanes
+	WORD $0x4e391e01 // AND V1, V16, V25 of 4-byte lanes
 	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
-	WORD $0x6ea18741 // SUB V1, V26, V1 of 4-byte lanes
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
 	FMOVS 32(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
@@ -4698,20 +4698,20 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ 32(R9), F8
 	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F1
 	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e381c29 // AND V9, V1, V24 of 4-byte lanes
+	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
 	FMOVQ 32(R9), F8
 	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F1
 	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e381c2b // AND V11, V1, V24 of 4-byte lanes
+	WORD $0x4e391c2b // AND V11, V1, V25 of 4-byte lanes
 	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	WORD $0x6eab874b // SUB V11, V26, V11 of 4-byte lanes
+	WORD $0x6eab870b // SUB V11, V24, V11 of 4-byte lanes
 	FMOVS 92(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
@@ -4722,20 +4722,20 @@ part0:
 	WORD $0x6e28dd68 // FMUL V8, V11, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ 96(R9), F8
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F11
 	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e381d69 // AND V9, V11, V24 of 4-byte lanes
+	WORD $0x4e391d69 // AND V9, V11, V25 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
 	FMOVQ 96(R9), F8
 	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F11
 	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e381d6d // AND V13, V11, V24 of 4-byte lanes
+	WORD $0x4e391d6d // AND V13, V11, V25 of 4-byte lanes
 	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
-	WORD $0x6ead874d // SUB V13, V26, V13 of 4-byte lanes
+	WORD $0x6ead870d // SUB V13, V24, V13 of 4-byte lanes
 	FMOVS 152(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
@@ -4747,20 +4747,20 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ 96(R9), F8
 	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F13
 	WORD $0x6f3205ad // USHR V13, V13, $14 of 4-byte lanes
-	WORD $0x4e381da9 // AND V9, V13, V24 of 4-byte lanes
+	WORD $0x4e391da9 // AND V9, V13, V25 of 4-byte lanes
 	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98749 // SUB V9, V26, V9 of 4-byte lanes
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
 	FMOVQ 96(R9), F8
 	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	FMOVQ 160(R9), F13
 	WORD $0x6f2a05ad // USHR V13, V13, $22 of 4-byte lanes
-	WORD $0x4e381daf // AND V15, V13, V24 of 4-byte lanes
+	WORD $0x4e391daf // AND V15, V13, V25 of 4-byte lanes
 	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
-	WORD $0x6eaf874f // SUB V15, V26, V15 of 4-byte lanes
+	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
 	FMOVS 212(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
@@ -5030,19 +5030,19 @@ part1:
 	WORD $0x4fabea61 // SDOT V1, V19, V11[3]
 	FMOVQ 32(R9), F11
 	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F19
-	WORD $0x4e381e65 // AND V5, V19, V24 of 4-byte lanes
+	WORD $0x4e391e65 // AND V5, V19, V25 of 4-byte lanes
 	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
 	FMOVQ 32(R9), F11
 	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F19
 	WORD $0x6f380673 // USHR V19, V19, $8 of 4-byte lanes
-	WORD $0x4e381e6f // AND V15, V19, V24 of 4-byte lanes
+	WORD $0x4e391e6f // AND V15, V19, V25 of 4-byte lanes
 	WORD $0x4eab1def // ORR V15, V15, V11 of 4-byte lanes
-	WORD $0x6eaf874f // SUB V15, V26, V15 of 4-byte lanes
+	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
 	FMOVS 272(R3), F11
 	VDUP V11.S[0], V11.S4
 	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
@@ -5054,20 +5054,20 @@ part1:
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ 32(R9), F11
 	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F15
 	WORD $0x6f3005ef // USHR V15, V15, $16 of 4-byte lanes
-	WORD $0x4e381de5 // AND V5, V15, V24 of 4-byte lanes
+	WORD $0x4e391de5 // AND V5, V15, V25 of 4-byte lanes
 	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
 	FMOVQ 32(R9), F11
 	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F15
 	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
-	WORD $0x4e381de3 // AND V3, V15, V24 of 4-byte lanes
+	WORD $0x4e391de3 // AND V3, V15, V25 of 4-byte lanes
 	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x6ea38743 // SUB V3, V26, V3 of 4-byte lanes
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
 	FMOVS 332(R3), F11
 	VDUP V11.S[0], V11.S4
 	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
@@ -5079,20 +5079,20 @@ part1:
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ 96(R9), F11
 	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F3
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e381c65 // AND V5, V3, V24 of 4-byte lanes
+	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
 	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
 	FMOVQ 96(R9), F11
 	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F3
 	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x4e381c6c // AND V12, V3, V24 of 4-byte lanes
+	WORD $0x4e391c6c // AND V12, V3, V25 of 4-byte lanes
 	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x6eac874c // SUB V12, V26, V12 of 4-byte lanes
+	WORD $0x6eac870c // SUB V12, V24, V12 of 4-byte lanes
 	FMOVS 392(R3), F11
 	VDUP V11.S[0], V11.S4
 	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
@@ -5104,20 +5104,20 @@ part1:
 	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ 96(R9), F11
 	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F12
 	WORD $0x6f2e058c // USHR V12, V12, $18 of 4-byte lanes
-	WORD $0x4e381d85 // AND V5, V12, V24 of 4-byte lanes
+	WORD $0x4e391d85 // AND V5, V12, V25 of 4-byte lanes
 	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58745 // SUB V5, V26, V5 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
 	FMOVQ 96(R9), F11
 	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
+	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
 	FMOVQ 160(R9), F12
 	WORD $0x6f26058c // USHR V12, V12, $26 of 4-byte lanes
-	WORD $0x4e381d92 // AND V18, V12, V24 of 4-byte lanes
+	WORD $0x4e391d92 // AND V18, V12, V25 of 4-byte lanes
 	WORD $0x4eab1e52 // ORR V18, V18, V11 of 4-byte lanes
-	WORD $0x6eb28752 // SUB V18, V26, V18 of 4-byte lanes
+	WORD $0x6eb28712 // SUB V18, V24, V18 of 4-byte lanes
 	FMOVS 452(R3), F11
 	VDUP V11.S[0], V11.S4
 	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes

@@ -10,6 +10,8 @@ const (
 // tileKind is the number of the assembly's tiles for this format.
 func (f *Format) tileKind() int {
 	switch {
+	case f.seconds() > f.offsets:
+		return 6
 	case f.offsets == 2:
 		return 4
 	case f.each == Group/2 && f.wide:
@@ -32,8 +34,8 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
 	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
-	if f.offsets > 0 {
-		_ = form.M[2*n*f.offsets-1]
+	if e := f.seconds(); e > 0 {
+		_ = form.M[2*n*e-1]
 	}
 	if takenApart() {
 		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
@@ -67,8 +69,8 @@ func apartBytes(k int) int { return k / 16 * 2 * (32 + 4*64) }
 
 // tileApart is tileFast of a tier whose tiles have weights that were taken apart.
 func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
-	most, width := tileShape(f.wide)
-	kind, n := f.tileKind(), k/f.each*Rows
+	kind, e, n := f.tileKind(), f.seconds(), k/f.each*Rows
+	most, width := tileShape(f.wide && e == f.offsets)
 	m, tiles := (*float32)(nil), (rows+most-1)/most
 	for from := 0; from < k; from += apartDepth {
 		depth := min(apartDepth, k-from)
@@ -76,8 +78,8 @@ func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride,
 		for j := 0; j < cols; j += width {
 			p := j / Rows
 			scales := p*n + from/f.each*Rows
-			if f.offsets > 0 {
-				m = &form.M[scales*f.offsets]
+			if e > 0 {
+				m = &form.M[scales*e]
 			}
 			for h := range 2 {
 				apart(kind, &weights[h*half], &form.Bytes[(p*k+from)*Rows+h*32], depth/Group)

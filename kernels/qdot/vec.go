@@ -26,9 +26,9 @@ func (f *Format) unpackFast(bytes []byte, s, m []float32, panel []byte, k int) b
 	offsets, points := (*float32)(nil), f.points()
 	for k > 0 {
 		n := min(k, unpreempted)
-		if f.offsets > 0 {
+		if e := f.seconds(); e > 0 {
 			offsets = &m[0]
-			m = m[n/f.each*f.offsets*Rows:]
+			m = m[n/f.each*e*Rows:]
 		}
 		unpackBlocks(f.Name, &panel[0], &bytes[0], &s[0], offsets, n/f.Block, points)
 		panel, bytes, s, k = panel[f.PanelSize(n):], bytes[n*Rows:], s[n/f.each*Rows:], k-n

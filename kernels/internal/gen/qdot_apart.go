@@ -5,8 +5,9 @@ import "fmt"
 // The tiles of AVX2 have weights that were taken apart, once for many rows: of half a panel, group after group, what
 // VPMADDUBSW wants, which multiplies bytes without sign by bytes with sign and adds two products in 16 bits.
 //
-// Weights of 6 bits have 32 added if they have a sign. Those of 8 bits become magnitudes |w| and signs s, which are -1 where w is negative
-// and 0 elsewhere: a product is |w|·(a^s), and as -a is (a^-1) + 1, a sum begins with -Σ|w|·s.
+// Weights of 6 bits have 32 added if they have a sign, those of 3 bits with factors 4. Those of 8 bits become
+// magnitudes |w| and signs s, which are -1 where w is negative and 0 elsewhere: a product is |w|·(a^s), and as -a is (a^-1) + 1, a
+// sum begins with -Σ|w|·s.
 
 // apartBytes is the bytes that so many words of weights of 8 columns, which share a scale, take when they are apart.
 func (f *tileForm) apartBytes(words int) int {
@@ -20,7 +21,7 @@ func (f *tileForm) apartBytes(words int) int {
 func (s *source) qdotApart() {
 	const list = "dst, w *byte, groups int"
 	narrow := s.apartNarrow("apart6", list, 32)
-	unsigned := s.apartNarrow("apartUnsigned", list, 0)
+	unsigned, three := s.apartNarrow("apartUnsigned", list, 0), s.apartNarrow("apart3", list, 4)
 	cases := ""
 	for number, form := range tileForms {
 		f := narrow
@@ -29,6 +30,8 @@ func (s *source) qdotApart() {
 			f = s.apartWide(list, &form)
 		case form.unsigned():
 			f = unsigned
+		case form.factors:
+			f = three
 		}
 		cases += fmt.Sprintf("case %d:\n%s%s(dst, w, groups)\n", number, f.name, avx2.suffix)
 	}
@@ -46,8 +49,8 @@ func (s *source) qdotApart() {
 
 // apartNarrow writes how weights of 6 bits are taken apart, to which so much is added.
 func (s *source) apartNarrow(name, list string, added int) *function {
-	f := s.declare(name, list, fmt.Sprintf("%s takes so many groups of weights of half a panel, of 6 bits, apart: with "+
-		"%d added, 8 rows of words follow one another.", name, added))
+	f := s.declare(name, list, fmt.Sprintf("%s takes so many groups of weights of half a panel, of 6 bits, apart: "+
+		"with %d added, 8 rows of words follow one another.", name, added))
 	f.local = true
 	s.begin(f, avx2, "A turn reads and writes 256 bytes.")
 	s.apartStart(uint64(128-added)*0x01010101, 1)

@@ -9,6 +9,7 @@ type panelFormat struct {
 	odd    int  // bytes of it that are no words: an f16 scale or an exponent
 	each   int  // weights that share a scale
 	factor bool // 16 of them have an integer by which they are multiplied besides
+	apart  bool // unpacking for AVX2 leaves these apart
 	bias   int  // what weights have added to them as they come out: 0 or a power of two, for 8-bit ones 0 or 128
 	top    int  // the greatest weight as it comes out; 255 says that it is one of 8 bits, and signed if the bias is 0
 
@@ -36,7 +37,7 @@ var panelFormats = []*panelFormat{
 	{name: "q2_0", block: 64, bytes: 18, odd: 2, each: 32, top: 3, bias: 1, steps: 1, expand: (*panelBody).q2_0},
 	{name: "q2_k", block: 256, bytes: 84, each: 32, factor: true, top: 3, steps: 2,
 		expand: (*panelBody).q2_k},
-	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 32, factor: true, top: 7, bias: 4, steps: 2,
+	{name: "q3_k", block: 256, bytes: 110, odd: 2, each: 32, factor: true, apart: true, top: 7, bias: 4, steps: 2,
 		expand: (*panelBody).q3_k},
 	{name: "iq2_xxs", block: 256, bytes: 66, odd: 2, each: 32, top: 107, bias: 64, point: 8, steps: 4,
 		expand: (*panelBody).iq2_xxs},

@@ -9,11 +9,10 @@ import (
 func (s *source) qdotFormats() {
 	for _, vec := range []bool{true, false} {
 		chooser := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, neon: {}}
-		amd64 := []*tier{avx512, avx2}
+		amd64 := []*tier{avx512, avxvnni, avx2}
 		name, list := "unpackBlocks", "panel, bytes *byte, s, m *float32, blocks int, points *uint32"
 		doc := "sets bytes, s and m to the weights, scales and offsets of a panel; see Form."
 		if vec {
-			amd64 = []*tier{avx512, avxvnni, avx2}
 			name = "vecBlocks"
 			list = "c *float32, ldc int, panels *byte, next, count, units int, x *uint32, blocks int, points *uint32"
 			doc = "adds to c the products of the activations x and count strips of units panels; strips are next " +
@@ -28,8 +27,13 @@ func (s *source) qdotFormats() {
 			f := s.declare(kernel, list, kernel+" "+doc)
 			f.local = true
 			for _, t := range append(amd64, neon) {
-				s.panelKernel(f, format, t, vec)
-				fmt.Fprintf(chooser[t], "case %q:\n%s%s(%s)\n", format.name, kernel, t.suffix, strings.Join(args, ", "))
+				as, list := t, strings.Join(args, ", ")
+				if t == avxvnni && !vec && !format.apart {
+					as = avx2
+				} else {
+					s.panelKernel(f, format, t, vec)
+				}
+				fmt.Fprintf(chooser[t], "case %q:\n%s%s(%s)\n", format.name, kernel, as.suffix, list)
 			}
 		}
 		signature := fmt.Sprintf("func %s(format string, %s)", name, list)

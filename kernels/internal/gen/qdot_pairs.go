@@ -19,8 +19,8 @@ func (b *panelBody) runs(word func(w int, runs []int), finish func(run int)) {
 	}
 }
 
-// rowsOf has in each byte of the words of four rows four times the row, so that two bits more are the place of a byte in
-// a register.
+// rowsOf has in each byte of the words of four rows four times the row, so that two bits more are the place of a byte
+// in a register.
 var rowsOf = []byte{0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12}
 
 // places has in each byte the two bits at n of v's and the row: where a table of four bytes for each row is looked up.
@@ -115,7 +115,7 @@ func (b *panelBody) q3_k(i int) {
 		x := b.and(b.shift(b.word(j/4), j%4*8+i*4), b.bits(15))
 		return b.andOr(b.shift(b.word(2), j%4*8+(8*i+j)/4*2-4), b.bits(0x30), x)
 	}
-	if !b.vec {
+	if !b.vec && b.t != avx2 {
 		finish := func(run int) { b.finish(4*i+run, d) }
 		read := func(w int) []val { return []val{b.word(at + 3*(w%4)), b.word(at + 3*(w%4) + 1 + w/4)} }
 		b.products(i, finish, read, func(j int) func(w int, words []val) val {
@@ -135,7 +135,7 @@ func (b *panelBody) q3_k(i int) {
 		w := n/2 + n%2*4 // as they lie
 		high := b.word(at + 3*(w%4))
 		v := b.word(at + 3*(w%4) + 1 + w/4)
-		if b.t == avx512 {
+		if b.vec && b.t == avx512 {
 			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1
 			// and 3 when these are moved down by one.
 			high = b.lookup(b.table(thirdBits), b.shift(high, w/4*4))
@@ -149,7 +149,7 @@ func (b *panelBody) q3_k(i int) {
 		}
 		for _, run := range runs {
 			bit := w/4*4 + run // of the third bits
-			if b.unsigned() && run < 3 {
+			if b.vec && b.unsigned() && run < 3 {
 				x := b.and(v, b.bits(lowPairs<<(2*run)))
 				b.multiple(32*i+8*run+w, 2*run, b.andOr(b.shift(high, bit-2*run-2), b.bits(0x04040404<<(2*run)), x))
 				continue
@@ -158,12 +158,16 @@ func (b *panelBody) q3_k(i int) {
 			b.group(32*i+8*run+w, b.andOr(b.shift(high, bit-2), b.bits(0x04040404), x))
 		}
 	}, func(run int) {
-		less := "sub16" // which leaves the upper halves 0
-		if b.t == neon {
-			less = "isub"
-		}
 		for j := 2 * run; j < 2*run+2; j++ {
-			b.factor[8*i+j] = b.add(less, temp, 0, b.bits(32), scale(j))
+			switch s := scale(j); {
+			case !b.vec: // weights and factors stay apart
+				twice := b.add("sub16", temp, 0, b.bits(32<<16|32), b.or(s, b.shl(s, 16)))
+				b.do("storeOffset", 64*(8*i+j), twice)
+			case b.t == neon:
+				b.factor[8*i+j] = b.isub(b.bits(32), s)
+			default: // leaving the upper halves 0
+				b.factor[8*i+j] = b.add("sub16", temp, 0, b.bits(32), s)
+			}
 		}
 		b.finish(4*i+run, d)
 	})

@@ -12,17 +12,19 @@ type tileForm struct {
 	each    int  // weights that share a scale
 	offsets int  // that these have: none, 1, or 2 for the halves of 32
 	wide    bool // weights may have 8 bits, not 6: of concern to AVX2
+	factors bool // 16 weights, of 3 bits, have an integer by which they are multiplied besides: a tile of AVX2 only
 	doc     string
 }
 
 // tileForms are in the order of their numbers in package qdot.
 var tileForms = []tileForm{
-	{"tile32", 32, 0, false, "a scale for 32 weights"},
-	{"tileOffset", 32, 1, false, "a scale and an offset for 32 weights"},
-	{"tile16", 16, 0, false, "a scale for 16 weights"},
-	{"tileWide", 32, 0, true, "a scale for 32 weights"},
-	{"tileOffsets", 32, 2, false, "a scale for 32 weights and an offset for 16"},
-	{"tile16Wide", 16, 0, true, "a scale for 16 weights"},
+	{"tile32", 32, 0, false, false, "a scale for 32 weights"},
+	{"tileOffset", 32, 1, false, false, "a scale and an offset for 32 weights"},
+	{"tile16", 16, 0, false, false, "a scale for 16 weights"},
+	{"tileWide", 32, 0, true, false, "a scale for 32 weights"},
+	{"tileOffsets", 32, 2, false, false, "a scale for 32 weights and an offset for 16"},
+	{"tile16Wide", 16, 0, true, false, "a scale for 16 weights"},
+	{"tileFactors", 32, 0, false, true, "a scale for 32 weights and, as m, factors for 16, twice in a word,"},
 }
 
 // unsigned tells whether weights of 6 bits have no sign, but those of other forms one.
@@ -34,6 +36,14 @@ func (f *tileForm) sumAt(i int) int {
 		return recordLow + 4*i
 	}
 	return recordSum
+}
+
+// seconds is how many vectors at m belong to a scale.
+func (f *tileForm) seconds() int {
+	if f.factors {
+		return 2
+	}
+	return f.offsets
 }
 
 // scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by.
@@ -75,13 +85,13 @@ func (s *source) qdotTiles() {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
 			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
 				"words apart, of so many groups. w has %s. With AVX-512 it has two panels, the bytes of the other "+
-				"beginning wnext bytes and its scales snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its "+
-				"halves as apart writes them, wnext bytes apart; otherwise half a panel.",
-				name, rows, form.doc)
+				"beginning wnext bytes and its scales snext numbers further on, its offsets as many or twice as many; "+
+				"with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half "+
+				"a panel.", name, rows, form.doc)
 			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
-				if rows > form.mostRows(t) {
+				if rows > form.mostRows(t) || form.factors && t != avx2 {
 					continue
 				}
 				kernel := name

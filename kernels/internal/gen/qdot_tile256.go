@@ -32,7 +32,7 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		{"ldx", "R11"}} {
 		s.p("MOVQ %s, %s", s.args[arg[0]], arg[1])
 	}
-	if form.offsets > 0 {
+	if form.seconds() > 0 {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
 	s.p("SHLQ $2, R11")
@@ -55,8 +55,8 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		}
 		b.scale(part)
 	}
-	if form.offsets > 0 {
-		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
+	if form.seconds() > 0 {
+		s.p("ADDQ $%d, R12", 64*32/form.each*form.seconds())
 	}
 	s.p("ADDQ $%d, DI", b.turn)
 	s.p("ADDQ $%d, DX", 64*32/form.each)
@@ -121,7 +121,7 @@ func (b *tile256) narrow(part int) {
 	const x, scratch = activations256, scratch256
 	w := b.weights()
 	for i := range b.rows {
-		if b.form.unsigned() {
+		if b.form.unsigned() || b.form.factors {
 			continue
 		}
 		b.p("VPBROADCASTD %s, Y%d", b.place(i, b.form.sumAt(part)), x)
@@ -142,8 +142,13 @@ func (b *tile256) narrow(part int) {
 			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word+4), x)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+2, scratch+2)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+3, x)
-			for v, other := range []int{scratch + 2, x} {
-				b.p("VPADDW Y%d, Y%d, Y%d", other, scratch+v, scratch+v)
+			b.p("VPADDW Y%d, Y%d, Y%d", scratch+2, scratch, scratch)
+			b.p("VPADDW Y%d, Y%d, Y%d", x, scratch+1, scratch+1)
+			if b.form.factors {
+				b.factors(i, word)
+				continue
+			}
+			for v := range 2 {
 				if word == 0 && b.form.unsigned() {
 					b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, 2*i+v)
 					continue
@@ -151,6 +156,28 @@ func (b *tile256) narrow(part int) {
 				b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, scratch+v)
 				b.p("VPADDD Y%d, Y%d, Y%d", scratch+v, 2*i+v, 2*i+v)
 			}
+		}
+	}
+}
+
+// factors multiplies the sums of four products in 16 bits, two words of row i from the given one on, by their factors.
+// 4 was added to the weights: the first sums of 16 weights have the negative sum of activations four times in one half.
+func (b *tile256) factors(i, word int) {
+	const x, scratch = activations256, scratch256
+	if word%4 == 0 {
+		b.p("VPBROADCASTD %s, Y%d", b.place(i, recordLow+word), x)
+		b.p("VPSLLD $18, Y%d, Y%d", x, x)
+		b.p("VPSRLD $16, Y%d, Y%d", x, x)
+	}
+	for v := range 2 {
+		if word%4 == 0 {
+			b.p("VPADDW Y%d, Y%d, Y%d", x, scratch+v, scratch+v)
+		}
+		if at := fmt.Sprintf("%d(R12)", 64*(word/4)+32*v); word == 0 {
+			b.p("VPMADDWD %s, Y%d, Y%d", at, scratch+v, 2*i+v)
+		} else {
+			b.p("VPMADDWD %s, Y%d, Y%d", at, scratch+v, scratch+v)
+			b.p("VPADDD Y%d, Y%d, Y%d", scratch+v, 2*i+v, 2*i+v)
 		}
 	}
 }
