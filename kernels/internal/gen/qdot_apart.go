@@ -6,8 +6,8 @@ import "fmt"
 // VPMADDUBSW wants, which multiplies bytes without sign by bytes with sign and adds two products in 16 bits.
 //
 // Weights of 6 bits have 32 added if they have a sign, those of 3 bits with factors 4. Those of 8 bits become
-// magnitudes |w| and signs s, which are -1 where w is negative and 0 elsewhere: a product is |w|·(a^s), and as -a is (a^-1) + 1, a
-// sum begins with -Σ|w|·s.
+// magnitudes |w| and signs s, which are -1 where w is negative and 0 elsewhere: a product is |w|·(a^s), and as -a is
+// (a^-1) + 1, a sum begins with -Σ|w|·s.
 
 // apartBytes is the bytes that so many words of weights of 8 columns, which share a scale, take when they are apart.
 func (f *tileForm) apartBytes(words int) int {
