@@ -765,6 +765,36 @@ func unpackQ8_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uin
 //go:noescape
 func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
+// tile32Fewx1 is tile32x1 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx2 is tile32x2 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx3 is tile32x3 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx4 is tile32x4 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx5 is tile32x5 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx6 is tile32x6 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
@@ -781,14 +811,6 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
@@ -804,14 +826,6 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //
 //go:noescape
 func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -869,6 +883,36 @@ func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetFewx1 is tileOffsetx1 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx2 is tileOffsetx2 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx3 is tileOffsetx3 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx4 is tileOffsetx4 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx5 is tileOffsetx5 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx6 is tileOffsetx6 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
@@ -887,15 +931,6 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //go:noescape
 func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
-//
-//go:noescape
-func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
@@ -913,15 +948,6 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //
 //go:noescape
 func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
-//
-//go:noescape
-func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
@@ -986,6 +1012,36 @@ func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Fewx1 is tile16x1 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx2 is tile16x2 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx3 is tile16x3 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx4 is tile16x4 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx5 is tile16x5 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx6 is tile16x6 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
@@ -1002,14 +1058,6 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
@@ -1025,14 +1073,6 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //
 //go:noescape
 func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
@@ -1090,29 +1130,35 @@ func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tileWideFewx1 is tileWidex1 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tileWideFewx2 is tileWidex2 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tileWideFewx3 is tileWidex3 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx4 is tileWidex4 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx5 is tileWidex5 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx6 is tileWidex6 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -1129,6 +1175,36 @@ func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx1 is tile16Offsetx1 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx2 is tile16Offsetx2 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx3 is tile16Offsetx3 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx4 is tile16Offsetx4 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx5 is tile16Offsetx5 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16OffsetFewx6 is tile16Offsetx6 for half a panel as a form has it.
+//
+//go:noescape
+func tile16OffsetFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
@@ -1148,15 +1224,6 @@ func tile16Offsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext i
 //go:noescape
 func tile16Offsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Offsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
-//
-//go:noescape
-func tile16Offsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
@@ -1174,15 +1241,6 @@ func tile16Offsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext i
 //
 //go:noescape
 func tile16Offsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile16Offsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on; with
-// AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a
-// panel.
-//
-//go:noescape
-func tile16Offsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Offsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale and an offset for 16 weights. With AVX-512 it has two
@@ -1247,29 +1305,35 @@ func tile16Offsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext i
 //go:noescape
 func tile16Offsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tile16WideFewx1 is tile16Widex1 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tile16WideFewx2 is tile16Widex2 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on; with AVX-VNNI one; with
-// AVX2 one, its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tile16WideFewx3 is tile16Widex3 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx4 is tile16Widex4 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx5 is tile16Widex5 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx6 is tile16Widex6 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
@@ -1673,16 +1737,20 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 	}
 }
 
-// tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape(wide bool) (rows, columns int) {
+// tileShape is the most rows and the columns of a tile of a kind in the current tier.
+func tileShape(kind int) (rows, columns int) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		return 6, 32
 	case cpu.Current() == cpu.AVXVNNI:
 		return 3, 16
 	default:
-		if wide {
+		switch kind {
+		case 3, 5:
 			return 5, 16
+		}
+		if kind >= 8 {
+			return 6, 8
 		}
 		return 4, 16
 	}
@@ -1811,54 +1879,98 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		}
 	default:
 		switch kind<<3 + rows {
-		case 0<<3 + 1:
-			tile32x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 0<<3 + 2:
-			tile32x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 1:
+			tile32Fewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 2:
+			tile32Fewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 3:
+			tile32Fewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 4:
+			tile32Fewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 5:
+			tile32Fewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 6:
+			tile32Fewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 0<<3 + 3:
 			tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 0<<3 + 4:
 			tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 1:
-			tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 2:
-			tileOffsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 1:
+			tileOffsetFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 2:
+			tileOffsetFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 3:
+			tileOffsetFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 4:
+			tileOffsetFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 5:
+			tileOffsetFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 6:
+			tileOffsetFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 3:
 			tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 4:
 			tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 1:
-			tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 2:
-			tile16x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 1:
+			tile16Fewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 2:
+			tile16Fewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 3:
+			tile16Fewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 4:
+			tile16Fewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 5:
+			tile16Fewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 6:
+			tile16Fewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 3:
 			tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 4:
 			tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 1:
-			tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 2:
-			tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 3:
-			tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 1:
+			tileWideFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 2:
+			tileWideFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 3:
+			tileWideFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 4:
+			tileWideFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 5:
+			tileWideFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 6:
+			tileWideFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 4:
 			tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 5:
 			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 1:
-			tile16Offsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 2:
-			tile16Offsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 1:
+			tile16OffsetFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 2:
+			tile16OffsetFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 3:
+			tile16OffsetFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 4:
+			tile16OffsetFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 5:
+			tile16OffsetFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 6:
+			tile16OffsetFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
 			tile16Offsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
 			tile16Offsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 1:
-			tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 2:
-			tile16Widex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 3:
-			tile16Widex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 1:
+			tile16WideFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 2:
+			tile16WideFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 3:
+			tile16WideFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 4:
+			tile16WideFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 5:
+			tile16WideFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 6:
+			tile16WideFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 4:
 			tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 5:

@@ -790,8 +790,8 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 	}
 }
 
-// tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape(wide bool) (rows, columns int) {
+// tileShape is the most rows and the columns of a tile of a kind in the current tier.
+func tileShape(kind int) (rows, columns int) {
 	switch {
 	case cpu.Current() == cpu.I8MM:
 		return 6, 8

@@ -5,6 +5,9 @@ const (
 	tileDepth = 1 << 15
 	// tileMost is the most rows and columns of a tile in any tier.
 	tileMost = 6 * 2 * Rows
+	// fewRows is up to how many rows of activations weights are not taken apart, but multiplied by tiles of other
+	// kinds, whose numbers are so much greater.
+	fewRows, fewKinds = 12, 8
 )
 
 // tileKind is the number of the assembly's tiles for this format.
@@ -29,16 +32,19 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	if !vectors() {
 		return false
 	}
-	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
 	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
 	if f.offset {
 		_ = form.M[2*n-1]
 	}
 	if takenApart() {
-		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
-		return true
+		if rows > fewRows {
+			f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
+			return true
+		}
+		kind += fewKinds
 	}
+	most, width := tileShape(kind)
 	tiles := (rows + most - 1) / most
 	for from := 0; from < k; from += tileDepth {
 		depth := min(tileDepth, k-from)
@@ -67,8 +73,8 @@ func apartBytes(k int) int { return k / 16 * 2 * (32 + 4*64) }
 
 // tileApart is tileFast of a tier whose tiles have weights that were taken apart.
 func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
-	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
+	most, width := tileShape(kind)
 	m, tiles := (*float32)(nil), (rows+most-1)/most
 	for from := 0; from < k; from += apartDepth {
 		depth := min(apartDepth, k-from)
