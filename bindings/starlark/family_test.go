@@ -222,7 +222,8 @@ func TestFamilyVariants(t *testing.T) {
 			if *keepFamilies != "" {
 				dir = *keepFamilies
 			}
-			got := modelScores(t, it, writeDraft(t, filepath.Join(dir, "variant-"+name+".gguf"), draftOf(t, spec)), ids)
+			path := writeDraft(t, filepath.Join(dir, "variant-"+name+".gguf"), draftOf(t, spec))
+			got := modelScores(t, it, path, ids)
 			last := got[len(got)-1]
 			worst, _ := apart([][]float32{last}, scores[i*len(last):])
 			t.Logf("greatest difference %.2g", worst)
