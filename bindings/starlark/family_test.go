@@ -199,8 +199,8 @@ func TestFamilyLogits(t *testing.T) {
 	}
 }
 
-// What metadata can say besides is what it is to llama.cpp: the scores of the last position of families with other keys,
-// in the order of the names.
+// What metadata can say besides means what it means to llama.cpp: the scores of the last position of families with other
+// keys, in the order of the names.
 func TestFamilyVariants(t *testing.T) {
 	ids := promptIDs(t)
 	specs := familySpecs(t)
