@@ -119,7 +119,7 @@ func metaValue(t testing.TB, key string, v any) gguf.Value {
 		}
 		return gguf.List(gguf.KindI32, list...)
 	case float64:
-		for _, part := range strings.Fields("epsilon freq_base _scale scale_linear factor beta softcapping multiplier") {
+		for _, part := range strings.Fields("epsilon freq_base _scale scale_ factor beta softcapping multiplier") {
 			if strings.Contains(key, part) {
 				return gguf.Float(float32(v))
 			}
@@ -199,8 +199,8 @@ func TestFamilyLogits(t *testing.T) {
 	}
 }
 
-// What metadata can say besides means what it means to llama.cpp: the scores of the last position of families with other
-// keys, in the order of the names.
+// What metadata can say besides means what it means to llama.cpp: the scores of the last position of families with
+// other keys, in the order of the names.
 func TestFamilyVariants(t *testing.T) {
 	ids := promptIDs(t)
 	specs := familySpecs(t)
