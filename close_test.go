@@ -14,16 +14,9 @@ import (
 	"github.com/fucina-go/fucina/core"
 )
 
-// TestClosedInTheMidst closes interpreters from another goroutine while they train, generate, load and save. The run
-// goes on until its context ends, as if nothing had been; then the interpreter is closed, and a tensor that the program
-// took before is still its own.
-func TestClosedInTheMidst(t *testing.T) {
-	weights, err := os.ReadFile("examples/data/stories260K.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, work := range map[string]string{
-		"steps of training": `
+// closed is what goes on for ever when its interpreter is closed.
+var closed = map[string]string{
+	"steps of training": `
 w = variable(randn(out=8, in_=64))
 opt = optim.adamw({"w": w})
 x = randn(batch=32, in_=64)
@@ -32,21 +25,31 @@ for i in steps(1 << 30):
     opt.step()
     opt.zero_grad()
     turn(i)`,
-		"a generation": `
+	"a generation": `
 m = load_model("stories.gguf")
 for i in range(1 << 30):
     for piece in m.generate("Once", max_tokens=100):
         turn(i)`,
-		"loading": `
+	"loading": `
 for i in steps(1 << 30):
     load_model("stories.gguf")
     turn(i)`,
-		"saving": `
+	"saving": `
 x = randn(a=100, b=100)
 for i in steps(1 << 30):
     save_npy("x.npy", x)
     turn(i)`,
-	} {
+}
+
+// TestClosedInTheMidst closes interpreters from another goroutine while they train, generate, load and save. The run
+// goes on until its context ends, as if nothing had been; then the interpreter is closed, and a tensor that the program
+// took before is still its own.
+func TestClosedInTheMidst(t *testing.T) {
+	weights, err := os.ReadFile("examples/data/stories260K.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, work := range closed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits
 			root, err := os.OpenRoot(t.TempDir())

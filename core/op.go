@@ -12,6 +12,7 @@ import (
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/qdot"
 )
 
 // Op is an operation: a struct whose tagged fields are its arguments. Names is the rule by axis
@@ -161,18 +162,19 @@ type Info struct {
 	place  int                 // in the table, from 1; 0 if it is in none
 	sample func(m *Maker) []Op // nil: the operation has no Samples of its own
 
-	blank   Op // what New copies
-	inPlace bool
-	made    bool       // of others: a Composer or Composers
-	typed   bool       // it has a dtype argument
-	must    uint64     // the fields that have to be given, bit by bit; none of those from 64 on
-	evals   Evaluator  // blank, for as; nil if it is none
-	sizes   Sizer      // the same
-	views   Viewer     // the same
-	blocks  Quantizing // the same
-	tensors []int
-	keyed   []int
-	plans   planCache
+	blank      Op // what New copies
+	inPlace    bool
+	made       bool       // of others: a Composer or Composers
+	typed      bool       // it has a dtype argument
+	fieldLines int        // of memory that calls look at: those of the first fields
+	must       uint64     // the fields that have to be given, bit by bit; none of those from 64 on
+	evals      Evaluator  // blank, for as; nil if it is none
+	sizes      Sizer      // the same
+	views      Viewer     // the same
+	blocks     Quantizing // the same
+	tensors    []int
+	keyed      []int
+	plans      planCache
 }
 
 // Decl is a declared operation whose argument struct is T.
@@ -180,6 +182,9 @@ type Decl[T any] struct {
 	Info
 	op func(*T) Op
 }
+
+// usualFields is how many arguments calls have that are made again and again.
+const usualFields = 4
 
 var registry = map[string]*Info{}
 
@@ -244,6 +249,7 @@ func Define[T any, P interface {
 	d.views, _ = d.blank.(Viewer)
 	d.blocks, _ = d.blank.(Quantizing)
 	d.readFields(reflect.TypeFor[T](), 0)
+	d.fieldLines = (min(len(d.Fields), usualFields)*int(unsafe.Sizeof(Field{})) + qdot.Line - 1) / qdot.Line
 	d.setDefaults(d.blank)
 	blank := (*T)(pointerOf(d.blank))
 	d.New = func() Op {

@@ -115,7 +115,8 @@ func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
 			s.Fail(fmt.Sprintf("a row at position %d sees position %d, which is not kept", part.Start, j*PageLen),
 				"a layer has one window: give the same to all rows")
 		}
-		if p := &part.Pages[j]; (j+1)*PageLen >= end {
+		if p := &part.Pages[j]; (j+1)*PageLen >= end { // to which this row and the next ones add
+			s.c.env.ahead.look(unsafe.Pointer(p), 1)
 			s.c.env.ahead.look(unsafe.Pointer(p.K), handleLines)
 			s.c.env.ahead.look(unsafe.Pointer(p.V), handleLines)
 		}

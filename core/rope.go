@@ -99,11 +99,16 @@ func (a *Rope) tables(p *Plan) {
 	p.Out(a.X.axes, dt)
 	pair := axisList(a.pair())
 	p.Keep(&ropeOrders{rows: a.Cos.axes.Shared(rows).Append(inner(a.X.axes, a.Axis)), pair: pair,
-		tables: a.Cos.axes.Without(pair).Append(pair)})
+		tables: a.Cos.axes.Without(pair).Append(pair), turned: a.X.axes.Index(string(a.Axis)),
+		cos: a.Cos.axes.Index(a.pair()), sin: a.Sin.axes.Index(a.pair())})
 }
 
-// ropeOrders is in which order axes are walked: those of x, and those of given tables, whose last is that of the pairs.
-type ropeOrders struct{ rows, tables, pair *axis.List }
+// ropeOrders is in which order axes are walked: those of x, and those of given tables, whose last is that of the pairs;
+// and where the turned axis is in x, and the pairs in given tables.
+type ropeOrders struct {
+	rows, tables, pair *axis.List
+	turned, cos, sin   int
+}
 
 // pair is the axis of the pairs in the tables, which may have the name of the turned one.
 func (a *Rope) pair() string {
@@ -118,8 +123,9 @@ func (a *Rope) pair() string {
 // Sizes checks the pairs.
 func (a *Rope) Sizes(s *Sizes) {
 	if a.Cos != nil {
-		s.Match(s.c.plan.data.(*ropeOrders).pair)
-		a.sizeTables(s)
+		at := s.c.plan.data.(*ropeOrders)
+		s.Match(at.pair)
+		a.sizeTables(s, at)
 		return
 	}
 	if a.Factors != nil {
@@ -141,14 +147,14 @@ func (a *Rope) Sizes(s *Sizes) {
 }
 
 // sizeTables compares the tables with each other, with dims and with the axis.
-func (a *Rope) sizeTables(s *Sizes) {
-	if a.Sin.Size(a.pair()) != a.Cos.Size(a.pair()) {
+func (a *Rope) sizeTables(s *Sizes, at *ropeOrders) {
+	pairs, n := a.Cos.sizes[at.cos], a.X.sizes[at.turned]
+	if a.Sin.sizes[at.sin] != pairs {
 		s.c.sizeConflict(a.Cos, a.Sin, a.pair())
 	}
 	if a.Extrapolation != 0 {
 		s.Fail("extrapolation is for computing the tables cos and sin", "leave it out")
 	}
-	pairs, n := a.Cos.Size(a.pair()), a.X.Size(string(a.Axis))
 	if pairs < 1 || a.Dims != 0 && a.Dims != 2*pairs || 2*pairs > n {
 		s.Fail(fmt.Sprintf("%s has %d cosines to turn %d of the %d elements of axis %q of %s", s.Describe(a.Cos), pairs,
 			a.dims(), n, a.Axis, s.Describe(a.X)), fmt.Sprintf("one per pair: at most %d", n/2))

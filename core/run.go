@@ -76,6 +76,7 @@ func (i *Info) exec(env *Env, op Op) *call {
 	}
 	c := env.enter(i, op)
 	env.ahead.look(unsafe.Pointer(i), infoLines)
+	env.ahead.look(unsafe.Pointer(unsafe.SliceData(i.Fields)), i.fieldLines)
 	done := false
 	defer func() {
 		if !done {

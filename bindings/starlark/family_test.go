@@ -120,7 +120,7 @@ func metaValue(t testing.TB, key string, v any) gguf.Value {
 		}
 		return gguf.List(gguf.KindI32, list...)
 	case float64:
-		for _, part := range strings.Fields("epsilon freq_base _scale factor beta softcapping multiplier") {
+		for _, part := range strings.Fields("epsilon freq_base _scale scale_ factor beta softcapping multiplier") {
 			if strings.Contains(key, part) {
 				return gguf.Float(float32(v))
 			}
@@ -192,6 +192,41 @@ func TestFamilyLogits(t *testing.T) {
 					worst = d
 				}
 			}
+			t.Logf("greatest difference %.2g", worst)
+			if !(worst <= 1e-3) {
+				t.Errorf("scores differ by %g, want at most 1e-3", worst)
+			}
+		})
+	}
+}
+
+// What metadata can say besides means what it means to llama.cpp: the scores of the last position of families with
+// other keys, in the order of the names.
+func TestFamilyVariants(t *testing.T) {
+	ids := promptIDs(t)
+	specs := familySpecs(t)
+	var variants map[string]struct {
+		Of   string         `json:"of"`
+		Meta map[string]any `json:"meta"`
+	}
+	readJSON(t, "../../models/testdata/variants.json", &variants)
+	scores := floatsOf(t, "../../models/testdata/variants.logits.f32")
+	it := New(Config{Stdout: io.Discard})
+	defer it.Close()
+	for i, name := range slices.Sorted(maps.Keys(variants)) {
+		t.Run(name, func(t *testing.T) {
+			v := variants[name]
+			spec := familySpec{maps.Clone(specs[v.Of].Meta), specs[v.Of].Tensors}
+			maps.Copy(spec.Meta, v.Meta)
+			maps.DeleteFunc(spec.Meta, func(_ string, value any) bool { return value == nil })
+			dir := t.TempDir()
+			if *keepFamilies != "" {
+				dir = *keepFamilies
+			}
+			path := writeDraft(t, filepath.Join(dir, "variant-"+name+".gguf"), draftOf(t, spec))
+			got := modelScores(t, it, path, ids)
+			last := got[len(got)-1]
+			worst, _ := apart([][]float32{last}, scores[i*len(last):])
 			t.Logf("greatest difference %.2g", worst)
 			if !(worst <= 1e-3) {
 				t.Errorf("scores differ by %g, want at most 1e-3", worst)

@@ -134,9 +134,13 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 	}
 	x, made, err := it.step(m, m.fns["embed"],
 		star.Tuple{m.m, Tensor{env.FromInts(dtype.I32, ids, rowAxis, len(ids))}, b})
-	layer := m.fns["layer"]
+	layer, args := m.fns["layer"], make(star.Tuple, 4)
 	for i := 0; i < m.layers && err == nil; i++ {
-		y, own, failed := it.step(m, layer, star.Tuple{m.m, star.MakeInt(i), Tensor{x}, b})
+		if !scripted(layer) { // it may keep them
+			args = make(star.Tuple, 4)
+		}
+		args[0], args[1], args[2], args[3] = m.m, star.MakeInt(i), Tensor{x}, b
+		y, own, failed := it.step(m, layer, args)
 		if err = failed; err == nil && y != x {
 			if made {
 				m.leave(x)
@@ -159,6 +163,12 @@ func (m *Model) infer(it *Interp, feeds []feed, all bool, open []bool) (*core.Te
 		outer.Close(y)
 	}
 	return y, nil
+}
+
+// scripted tells whether fn is a function of a script, which takes its arguments from the list and leaves it alone.
+func scripted(fn star.Callable) bool {
+	_, ok := fn.(*star.Function)
+	return ok
 }
 
 // step calls a family's function in a scope of its own that only the resulting tensor leaves. The functions of this

@@ -262,11 +262,25 @@ func (it *Interp) exec(name, src string) (star.StringDict, error) {
 		return nil, err
 	}
 	(&pass{}).file(f)
-	prog, err := star.FileProgram(f, it.names.Has)
+	return it.execTree(f)
+}
+
+// execTree compiles and runs a tree and returns its globals, also after an error those assigned so far. Its functions
+// look up a predeclared name wherever they use it: among those of the tree, as the table of all is far more memory,
+// which between two products is in no cache.
+func (it *Interp) execTree(f *syntax.File) (star.StringDict, error) {
+	used := star.StringDict{}
+	prog, err := star.FileProgram(f, func(name string) bool {
+		v, ok := it.names[name]
+		if ok {
+			used[name] = v
+		}
+		return ok
+	})
 	if err != nil {
 		return nil, err
 	}
-	return prog.Init(it.thread, it.names)
+	return prog.Init(it.thread, used)
 }
 
 // Eval runs one block of a REPL session: an expression gives its value, statements give nil. Globals belong
@@ -287,11 +301,7 @@ func (it *Interp) Eval(ctx context.Context, name, src string) (v star.Value, err
 				return err
 			}
 		}
-		prog, err := star.FileProgram(f, it.names.Has)
-		if err != nil {
-			return err
-		}
-		_, err = prog.Init(it.thread, it.names)
+		_, err = it.execTree(f)
 		return err
 	})
 	return v, err

@@ -24,10 +24,7 @@ func longWork(t *testing.T, dir string) map[string]struct{ setup, src string } {
 	if err := os.WriteFile(table, []byte("a,b\n"+strings.Repeat("1,2.5\n", 5000000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	seq := "1 << 13"
-	if cpu.Current() == cpu.Generic { // without assembly the forward pass would take most of a minute
-		seq = "1 << 11"
-	}
+	seq := map[bool]string{false: "1 << 13", true: "1 << 11"}[cpu.Current() == cpu.Generic] // plain Go is slow
 	return map[string]struct{ setup, src string }{
 		"a matmul of half a minute": {`x = ones(i=4096, k=4096)
 w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},

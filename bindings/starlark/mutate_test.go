@@ -42,7 +42,7 @@ var mutations = map[string]func(arg string, last bool) []string{
 // the form. Nearly all of their fixes, pasted, must run: some take more than one.
 func TestMutatedExamples(t *testing.T) {
 	if testing.Short() || cpu.Current() == cpu.Generic {
-		t.Skip("runs some ten thousand small scripts for their messages, which depend neither on kernels nor on workers")
+		t.Skip("runs thousands of small scripts for their messages, which depend neither on kernels nor on workers")
 	}
 	fixed, all := 0, 0
 	for _, info := range core.All() {

@@ -141,7 +141,7 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 func TestTrainResumes(t *testing.T) {
 	const until = 13
 	times := 20
-	if testing.Short() || cpu.Current() == cpu.Generic { // the same steps, slowly; some hundred stops of all rules remain
+	if testing.Short() || cpu.Current() == cpu.Generic { // slowly; a hundred stops of all rules remain
 		times = 5
 	}
 	for _, rule := range optim.Rules() {

@@ -1,4 +1,4 @@
-// Package gemm holds the matrix products of float32 and float64.
+// Package gemm holds the matrix products of float32 and float64, and of bf16, whose chains are others: see BF16.
 //
 // The Go code is the specification: the assembly gives the same bits in every
 // tier of kernels/cpu. Every element of the result is one chain,

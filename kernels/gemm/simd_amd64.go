@@ -1170,6 +1170,34 @@ func pairs4x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *floa
 //go:noescape
 func pairs4x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
 
+// pairs5x4 computes c = a·b, or c += a·b if add, of 5 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs5x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs5x4 computes c = a·b, or c += a·b if add, of 5 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs5x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs6x4 computes c = a·b, or c += a·b if add, of 6 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs6x4AVX512BF16(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
+// pairs6x4 computes c = a·b, or c += a·b if add, of 6 rows and 4 panels of bf16, as BF16 does. Four
+// panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
+// and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
+//
+//go:noescape
+func pairs6x4AVX512(k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32)
+
 // dot16x1F32 computes c[16i+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x and 16 of w: a
 // chain of fused multiply-adds over k, a multiple of 16.
 //
@@ -1594,6 +1622,10 @@ func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *flo
 			pairs3x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 4<<2 + 3:
 			pairs4x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 5<<2 + 3:
+			pairs5x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 6<<2 + 3:
+			pairs6x4AVX512BF16(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		default:
 			panic("no such tile")
 		}
@@ -1655,6 +1687,10 @@ func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *flo
 			pairs3x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		case 4<<2 + 3:
 			pairs4x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 5<<2 + 3:
+			pairs5x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
+		case 6<<2 + 3:
+			pairs6x4AVX512(k, a, lda, b, bnext, c, ldc, cnext, add, ahead, near)
 		default:
 			panic("no such tile")
 		}
@@ -1684,9 +1720,9 @@ func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *flo
 func pairsRows(panels int) int {
 	switch {
 	case cpu.Has(cpu.AVX512BF16):
-		return [5]int{1: 12, 2: 12, 4: 4}[panels]
+		return [5]int{1: 12, 2: 12, 4: 6}[panels]
 	case cpu.Current() == cpu.AVX512:
-		return [5]int{1: 12, 2: 12, 4: 4}[panels]
+		return [5]int{1: 12, 2: 12, 4: 6}[panels]
 	default:
 		return [5]int{1: 6, 2: 0, 4: 1}[panels]
 	}

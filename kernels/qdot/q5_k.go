@@ -12,9 +12,9 @@ var q5_k = Format{
 	},
 }
 
-// q5Moves: in a panel follow the four words that q4_k has, too, and for each 128 weights a word of fifth bits and two of
-// the first 64 weights' other bits, four times, and the eight of the other 64. Bits 0 to 3 of the w-th word of fifth
-// bits belong to the words w of either eight, 4 to 7 to the words w+4.
+// q5Moves: in a panel follow the four words that q4_k begins with, too, and for each 128 weights a word of fifth bits
+// and two of the first 64 weights' other bits, four times, and the eight of the other 64. Bits 0 to 3 of the w-th word
+// of fifth bits belong to the words w of either eight, 4 to 7 to the words w+4.
 func q5Moves() []move {
 	moves := []move{{0, 1, 0, 1, 0}, {2, 3, 2, 3, 0}}
 	for w := range 4 {

@@ -235,7 +235,7 @@ func testStrips(t *testing.T, r *rand.Rand, f *Format, k int, rows []byte, x []u
 
 // testProducts compares Vec and Tile, of all numbers of rows and panels, with the definition.
 func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
-	const panels, most = 5, 14
+	const panels, most = 5, 18
 	size := k / f.Block * f.Bytes
 	rows := randomRows(r, f, panels*Rows, k)
 	next := f.PanelSize(k) + 32*r.IntN(3)
@@ -270,7 +270,7 @@ func testProducts(t *testing.T, r *rand.Rand, f *Format, k int) {
 	form := NewForm(k)
 	f.Unpack(form, 0, packed[next:], k)
 	f.Unpack(form, 1, packed[2*next:], k)
-	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 11, most} {
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 11, 13, most} {
 		for _, cols := range []int{32, 16, 1, 31} {
 			for _, add := range []bool{false, true} {
 				ldc := cols + r.IntN(5)
@@ -319,7 +319,7 @@ func TestDepths(t *testing.T) {
 	inTiers(t, func(t *testing.T) {
 		for _, f := range []*Format{&q8_0, &q4_k, &q3_k, &iq2_xs} {
 			for _, k := range []int{apartDepth + 256, 2*apartDepth + 512, tileDepth + 256} {
-				const n, cols = 2, Rows + 3
+				const n, cols = 15, Rows + 3
 				size := k / f.Block * f.Bytes
 				rows := randomRows(r, f, 2*Rows, k)
 				form, panel, x := NewForm(k), make([]byte, f.PanelSize(k)), make([]uint32, n*ActivationWords(k))

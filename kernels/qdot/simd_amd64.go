@@ -770,6 +770,36 @@ func unpackQ8_KAVX512(panel, bytes *byte, s, m *float32, blocks int, points *uin
 //go:noescape
 func unpackQ8_KAVX2(panel, bytes *byte, s, m *float32, blocks int, points *uint32)
 
+// tile32Fewx1 is tile32x1 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx2 is tile32x2 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx3 is tile32x3 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx4 is tile32x4 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx5 is tile32x5 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile32Fewx6 is tile32x6 for half a panel as a form has it.
+//
+//go:noescape
+func tile32Fewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
@@ -788,15 +818,6 @@ func tile32x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile32x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile32x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile32x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
@@ -814,15 +835,6 @@ func tile32x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //
 //go:noescape
 func tile32x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile32x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -887,6 +899,36 @@ func tile32x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile32x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetFewx1 is tileOffsetx1 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx2 is tileOffsetx2 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx3 is tileOffsetx3 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx4 is tileOffsetx4 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx5 is tileOffsetx5 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetFewx6 is tileOffsetx6 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
@@ -905,15 +947,6 @@ func tileOffsetx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //go:noescape
 func tileOffsetx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
-// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
-// wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tileOffsetx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
 // panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
@@ -931,15 +964,6 @@ func tileOffsetx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //
 //go:noescape
 func tileOffsetx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
-// panels, the bytes of the other beginning wnext bytes and its scales snext numbers further on, its
-// offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them,
-// wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tileOffsetx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale and an offset for 32 weights. With AVX-512 it has two
@@ -1004,6 +1028,36 @@ func tileOffsetx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int
 //go:noescape
 func tileOffsetx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tile16Fewx1 is tile16x1 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx2 is tile16x2 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx3 is tile16x3 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx4 is tile16x4 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx5 is tile16x5 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16Fewx6 is tile16x6 for half a panel as a form has it.
+//
+//go:noescape
+func tile16Fewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
@@ -1022,15 +1076,6 @@ func tile16x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile16x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile16x1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
 // the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
@@ -1048,15 +1093,6 @@ func tile16x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //
 //go:noescape
 func tile16x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile16x2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
@@ -1121,32 +1157,35 @@ func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tileWideFewx1 is tileWidex1 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tileWideFewx2 is tileWidex2 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileWidex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tileWideFewx3 is tileWidex3 for half a panel as a form has it.
 //
 //go:noescape
-func tileWidex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileWideFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx4 is tileWidex4 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx5 is tileWidex5 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileWideFewx6 is tileWidex6 for half a panel as a form has it.
+//
+//go:noescape
+func tileWideFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileWidex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 32 weights. With AVX-512 it has two panels, the bytes of
@@ -1166,6 +1205,36 @@ func tileWidex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tileWidex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
+// tileOffsetsFewx1 is tileOffsetsx1 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetsFewx2 is tileOffsetsx2 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetsFewx3 is tileOffsetsx3 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetsFewx4 is tileOffsetsx4 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetsFewx5 is tileOffsetsx5 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileOffsetsFewx6 is tileOffsetsx6 for half a panel as a form has it.
+//
+//go:noescape
+func tileOffsetsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
 // words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
@@ -1184,15 +1253,6 @@ func tileOffsetsx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 //go:noescape
 func tileOffsetsx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
-// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
-// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
-// writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tileOffsetsx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
 // words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
@@ -1210,15 +1270,6 @@ func tileOffsetsx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 //
 //go:noescape
 func tileOffsetsx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
-// has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
-// on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
-// writes them, wnext bytes apart; otherwise half a panel.
-//
-//go:noescape
-func tileOffsetsx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
@@ -1283,32 +1334,35 @@ func tileOffsetsx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 //go:noescape
 func tileOffsetsx6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tile16WideFewx1 is tile16Widex1 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tile16WideFewx2 is tile16Widex2 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16Widex3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
+// tile16WideFewx3 is tile16Widex3 for half a panel as a form has it.
 //
 //go:noescape
-func tile16Widex3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tile16WideFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx4 is tile16Widex4 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx5 is tile16Widex5 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile16WideFewx6 is tile16Widex6 for half a panel as a form has it.
+//
+//go:noescape
+func tile16WideFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tile16Widex4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
 // apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
@@ -1328,23 +1382,35 @@ func tile16Widex4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, 
 //go:noescape
 func tile16Widex5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileFactorsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
-// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
-// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
-// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tileFactorsFewx1 is tileFactorsx1 for half a panel as a form has it.
 //
 //go:noescape
-func tileFactorsx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileFactorsFewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tileFactorsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
-// word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
-// snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
-// its halves as apart writes them, wnext bytes apart; otherwise half a panel.
+// tileFactorsFewx2 is tileFactorsx2 for half a panel as a form has it.
 //
 //go:noescape
-func tileFactorsx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+func tileFactorsFewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsFewx3 is tileFactorsx3 for half a panel as a form has it.
+//
+//go:noescape
+func tileFactorsFewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsFewx4 is tileFactorsx4 for half a panel as a form has it.
+//
+//go:noescape
+func tileFactorsFewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsFewx5 is tileFactorsx5 for half a panel as a form has it.
+//
+//go:noescape
+func tileFactorsFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tileFactorsFewx6 is tileFactorsx6 for half a panel as a form has it.
+//
+//go:noescape
+func tileFactorsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileFactorsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
 // words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
@@ -1364,23 +1430,23 @@ func tileFactorsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int,
 //go:noescape
 func tileFactorsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// apart6 takes so many groups of weights of half a panel, of 6 bits, apart: with 32 added, 8 rows of
-// words follow one another.
+// apartPlus0 takes so many groups of weights of half a panel, of 6 bits, apart: with 0 added, 8 rows
+// of words follow one another.
 //
 //go:noescape
-func apart6AVX2(dst, w *byte, groups int)
+func apartPlus0AVX2(dst, w *byte, groups int)
 
-// apartUnsigned takes so many groups of weights of half a panel, of 6 bits, apart: with 0 added, 8
-// rows of words follow one another.
+// apartPlus4 takes so many groups of weights of half a panel, of 6 bits, apart: with 4 added, 8 rows
+// of words follow one another.
 //
 //go:noescape
-func apartUnsignedAVX2(dst, w *byte, groups int)
+func apartPlus4AVX2(dst, w *byte, groups int)
 
-// apart3 takes so many groups of weights of half a panel, of 6 bits, apart: with 4 added, 8 rows of
-// words follow one another.
+// apartPlus32 takes so many groups of weights of half a panel, of 6 bits, apart: with 32 added, 8 rows
+// of words follow one another.
 //
 //go:noescape
-func apart3AVX2(dst, w *byte, groups int)
+func apartPlus32AVX2(dst, w *byte, groups int)
 
 // apart32 takes so many groups of weights of half a panel, of 8 bits, apart: for each 32 of a row it
 // writes to dst -Σ|w|·s as a word, s being -1 where w is negative and 0 elsewhere, and then, of each
@@ -1821,16 +1887,20 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 	}
 }
 
-// tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape(wide bool) (rows, columns int) {
+// tileShape is the most rows and the columns of a tile of a kind in the current tier.
+func tileShape(kind int) (rows, columns int) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
 		return 6, 32
 	case cpu.Current() == cpu.AVXVNNI:
 		return 3, 16
 	default:
-		if wide {
+		switch kind {
+		case 3, 5:
 			return 5, 16
+		}
+		if kind >= 8 {
+			return 6, 8
 		}
 		return 4, 16
 	}
@@ -1959,62 +2029,114 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 		}
 	default:
 		switch kind<<3 + rows {
-		case 0<<3 + 1:
-			tile32x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 0<<3 + 2:
-			tile32x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 1:
+			tile32Fewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 2:
+			tile32Fewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 3:
+			tile32Fewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 4:
+			tile32Fewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 5:
+			tile32Fewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 8<<3 + 6:
+			tile32Fewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 0<<3 + 3:
 			tile32x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 0<<3 + 4:
 			tile32x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 1:
-			tileOffsetx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 1<<3 + 2:
-			tileOffsetx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 1:
+			tileOffsetFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 2:
+			tileOffsetFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 3:
+			tileOffsetFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 4:
+			tileOffsetFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 5:
+			tileOffsetFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 9<<3 + 6:
+			tileOffsetFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 3:
 			tileOffsetx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 1<<3 + 4:
 			tileOffsetx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 1:
-			tile16x1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 2:
-			tile16x2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 1:
+			tile16Fewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 2:
+			tile16Fewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 3:
+			tile16Fewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 4:
+			tile16Fewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 5:
+			tile16Fewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 10<<3 + 6:
+			tile16Fewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 3:
 			tile16x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 4:
 			tile16x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 1:
-			tileWidex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 2:
-			tileWidex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 3<<3 + 3:
-			tileWidex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 1:
+			tileWideFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 2:
+			tileWideFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 3:
+			tileWideFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 4:
+			tileWideFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 5:
+			tileWideFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 11<<3 + 6:
+			tileWideFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 4:
 			tileWidex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 5:
 			tileWidex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 1:
-			tileOffsetsx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 4<<3 + 2:
-			tileOffsetsx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 1:
+			tileOffsetsFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 2:
+			tileOffsetsFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 3:
+			tileOffsetsFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 4:
+			tileOffsetsFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 5:
+			tileOffsetsFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 12<<3 + 6:
+			tileOffsetsFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 3:
 			tileOffsetsx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 4<<3 + 4:
 			tileOffsetsx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 1:
-			tile16Widex1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 2:
-			tile16Widex2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 3:
-			tile16Widex3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 1:
+			tile16WideFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 2:
+			tile16WideFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 3:
+			tile16WideFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 4:
+			tile16WideFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 5:
+			tile16WideFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 13<<3 + 6:
+			tile16WideFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 4:
 			tile16Widex4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 5:
 			tile16Widex5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 6<<3 + 1:
-			tileFactorsx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 6<<3 + 2:
-			tileFactorsx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 1:
+			tileFactorsFewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 2:
+			tileFactorsFewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 3:
+			tileFactorsFewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 4:
+			tileFactorsFewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 5:
+			tileFactorsFewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 14<<3 + 6:
+			tileFactorsFewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 6<<3 + 3:
 			tileFactorsx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 6<<3 + 4:
@@ -2037,25 +2159,25 @@ func takenApart() bool {
 	}
 }
 
-// apart takes weights of half a panel apart for tiles of a kind; see apart6 and apart32.
+// apart takes weights of half a panel apart for tiles of a kind; see apartPlus32 and apart32.
 //
 //go:noinline
 func apart(kind int, dst, w *byte, groups int) {
 	switch kind {
 	case 0:
-		apart6AVX2(dst, w, groups)
+		apartPlus32AVX2(dst, w, groups)
 	case 1:
-		apart6AVX2(dst, w, groups)
+		apartPlus32AVX2(dst, w, groups)
 	case 2:
-		apart6AVX2(dst, w, groups)
+		apartPlus32AVX2(dst, w, groups)
 	case 3:
 		apart32AVX2(dst, w, groups)
 	case 4:
-		apartUnsignedAVX2(dst, w, groups)
+		apartPlus0AVX2(dst, w, groups)
 	case 5:
 		apart16AVX2(dst, w, groups)
 	case 6:
-		apart3AVX2(dst, w, groups)
+		apartPlus4AVX2(dst, w, groups)
 	default:
 		panic("no weights are taken apart")
 	}

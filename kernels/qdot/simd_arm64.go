@@ -808,8 +808,8 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 	}
 }
 
-// tileShape is the most rows and the columns of a tile in the current tier.
-func tileShape(wide bool) (rows, columns int) {
+// tileShape is the most rows and the columns of a tile of a kind in the current tier.
+func tileShape(kind int) (rows, columns int) {
 	switch {
 	case cpu.Current() == cpu.I8MM:
 		return 6, 8
@@ -959,7 +959,7 @@ func takenApart() bool {
 	return false
 }
 
-// apart takes weights of half a panel apart for tiles of a kind; see apart6 and apart32.
+// apart takes weights of half a panel apart for tiles of a kind; see apartPlus32 and apart32.
 //
 //go:noinline
 func apart(kind int, dst, w *byte, groups int) {

@@ -25,7 +25,7 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 	panic("this build has no assembly")
 }
 
-func tileShape(wide bool) (rows, columns int) { panic("this build has no assembly") }
+func tileShape(kind int) (rows, columns int) { panic("this build has no assembly") }
 
 func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool) {
 	panic("this build has no assembly")

@@ -5,6 +5,9 @@ const (
 	tileDepth = 1 << 15
 	// tileMost is the most rows and columns of a tile in any tier.
 	tileMost = 6 * 2 * Rows
+	// fewRows is up to how many rows of activations weights are not taken apart, but multiplied by tiles of other
+	// kinds, whose numbers are so much greater.
+	fewRows, fewKinds = 12, 8
 )
 
 // tileKind is the number of the assembly's tiles for this format.
@@ -31,16 +34,20 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 	if !vectors() {
 		return false
 	}
-	most, width := tileShape(f.wide)
 	kind, n := f.tileKind(), k/f.each*Rows
 	w, s, m := form.Bytes[:2*k*Rows], form.S[:2*n], (*float32)(nil) // the assembly checks no bounds
-	if e := f.seconds(); e > 0 {
+	e := f.seconds()
+	if e > 0 {
 		_ = form.M[2*n*e-1]
 	}
 	if takenApart() {
-		f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
-		return true
+		if rows > fewRows {
+			f.tileApart(c, ldc, form, x, stride, rows, cols, k, add)
+			return true
+		}
+		kind += fewKinds
 	}
+	most, width := tileShape(kind)
 	tiles := (rows + most - 1) / most
 	for from := 0; from < k; from += tileDepth {
 		depth := min(tileDepth, k-from)
@@ -50,8 +57,8 @@ func (f *Format) tileFast(c []float32, ldc int, form *Form, x []uint32, stride, 
 			a := &x[first*stride+from/Group*Record]
 			for j := 0; j < cols; j += width {
 				p, r := j/Rows, j%Rows
-				if f.offsets > 0 {
-					m = &form.M[(p*n+scales)*f.offsets+r]
+				if e > 0 {
+					m = &form.M[(p*n+scales)*e+r]
 				}
 				partTile(kind, end-first, min(width, cols-j), width, depth/Group, &w[p*k*Rows+from*Rows+4*r], k*Rows,
 					&s[p*n+scales+r], m, n, a, stride, c[first*ldc+j:], ldc, add || from > 0)
@@ -70,7 +77,7 @@ func apartBytes(k int) int { return k / 16 * 2 * (32 + 4*64) }
 // tileApart is tileFast of a tier whose tiles have weights that were taken apart.
 func (f *Format) tileApart(c []float32, ldc int, form *Form, x []uint32, stride, rows, cols, k int, add bool) {
 	kind, e, n := f.tileKind(), f.seconds(), k/f.each*Rows
-	most, width := tileShape(f.wide && e == f.offsets)
+	most, width := tileShape(kind)
 	m, tiles := (*float32)(nil), (rows+most-1)/most
 	for from := 0; from < k; from += apartDepth {
 		depth := min(apartDepth, k-from)

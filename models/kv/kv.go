@@ -76,7 +76,8 @@ func (c *Cache) Commit(n int) {
 		l.state.commit()
 		recurrent = recurrent || l.rows.now != nil || l.state.now != nil
 		if l.window > 0 {
-			for j := (c.length-l.window-slack)/core.PageLen - 1; j >= 0 && j < len(l.pages) && l.pages[j].K != nil; j-- {
+			last := (c.length-l.window-slack)/core.PageLen - 1
+			for j := last; j >= 0 && j < len(l.pages) && l.pages[j].K != nil; j-- {
 				l.release(j)
 			}
 		}

@@ -85,8 +85,8 @@ type spmScratch struct {
 // spmSymbol is a stretch of a run, at first one character. Joined into its left neighbour, it has size 0.
 type spmSymbol struct{ at, size, prev, next int32 } // prev and next are -1 at the ends
 
-// spmPair is out of date once the sizes of its symbols no longer add up to size. Its key is its score, the best of which
-// come first, and its left symbol.
+// spmPair is out of date once the sizes of its symbols no longer add up to size. Its key is its score, the best of
+// which come first, and its left symbol.
 type spmPair struct{ right, size int32 }
 
 // encode works on one run at a time: where the bytes on both sides of a character boundary are neighbours in no

@@ -18,7 +18,11 @@ func (s *source) pairTiles() {
 	for _, t := range pairTiers {
 		var cases strings.Builder
 		most := map[int]int{}
-		for _, shape := range shapes(t, 4) {
+		tiles := shapes(t, 4)
+		if t.bytes == 64 { // as many accumulators as of 12 rows and two panels
+			tiles = append(tiles, [2]int{5, 4}, [2]int{6, 4})
+		}
+		for _, shape := range tiles {
 			rows, panels := shape[0], shape[1]
 			f := byShape[shape]
 			if f == nil {

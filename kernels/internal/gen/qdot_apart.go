@@ -20,25 +20,22 @@ func (f *tileForm) apartBytes(words int) int {
 // qdotApart writes how weights are taken apart.
 func (s *source) qdotApart() {
 	const list = "dst, w *byte, groups int"
-	narrow := s.apartNarrow("apart6", list, 32)
-	unsigned, three := s.apartNarrow("apartUnsigned", list, 0), s.apartNarrow("apart3", list, 4)
+	narrow := map[int]*function{}
+	for _, added := range []int{0, 4, 32} {
+		narrow[added] = s.apartNarrow(fmt.Sprintf("apartPlus%d", added), list, added)
+	}
 	cases := ""
 	for number, form := range tileForms {
-		f := narrow
-		switch {
-		case form.wide:
+		f := narrow[form.added()]
+		if form.wide {
 			f = s.apartWide(list, &form)
-		case form.unsigned():
-			f = unsigned
-		case form.factors:
-			f = three
 		}
 		cases += fmt.Sprintf("case %d:\n%s%s(dst, w, groups)\n", number, f.name, avx2.suffix)
 	}
 	const panics = "panic(\"no weights are taken apart\")\n"
 	const text = "\n// takenApart tells whether the current tier's tiles have weights that were taken apart.\n" +
 		"func takenApart() bool {\n%s}\n\n// apart takes weights of half a panel apart for tiles of a kind; see " +
-		"apart6 and apart32.\n//\n//go:noinline\nfunc apart(kind int, dst, w *byte, groups int) {\n%s}\n"
+		"apartPlus32 and apart32.\n//\n//go:noinline\nfunc apart(kind int, dst, w *byte, groups int) {\n%s}\n"
 	is := func(t *tier) string { return fmt.Sprintf("return %t\n", t == avx2) }
 	s.extra["amd64"] += fmt.Sprintf(text, byTier(is, avx512, avxvnni, avx2),
 		fmt.Sprintf("switch kind {\n%sdefault:\n%s}\n", cases, panics))

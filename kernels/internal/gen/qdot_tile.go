@@ -27,8 +27,16 @@ var tileForms = []tileForm{
 	{"tileFactors", 32, 0, false, true, "a scale for 32 weights and, as m, factors for 16, twice in a word,"},
 }
 
-// unsigned tells whether weights of 6 bits have no sign, but those of other forms one.
-func (f *tileForm) unsigned() bool { return f.offsets == 2 }
+// added is what AVX2 adds to weights of up to 6 bits: where there are two offsets, these have no sign.
+func (f *tileForm) added() int {
+	switch {
+	case f.factors:
+		return 4
+	case f.wide, f.offsets == 2:
+		return 0
+	}
+	return 32
+}
 
 // sumAt is where a record has the negative sum of the i-th weights that share a scale.
 func (f *tileForm) sumAt(i int) int {
@@ -73,6 +81,10 @@ func (f *tileForm) mostRows(t *tier) int {
 	return qdotRows[t]
 }
 
+// fewKinds is added to the number of a form for the tiles of AVX2 for few rows, which have up to fewRows rows and
+// fewColumns columns.
+const fewKinds, fewRows, fewColumns = 8, 6, 8
+
 // qdotTiles writes the products of a form with a few rows of activations. With AVX-512 a tile has two panels, with
 // AVX-VNNI and AVX2 one, otherwise half of one.
 func (s *source) qdotTiles() {
@@ -81,6 +93,7 @@ func (s *source) qdotTiles() {
 	const args = "(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)"
 	cases := map[*tier]*strings.Builder{avx512: {}, avxvnni: {}, avx2: {}, i8mm: {}, neon: {}}
 	for number, form := range tileForms {
+		s.qdotTilesFew(form, number, list, args, cases[avx2])
 		for rows := 1; rows <= qdotRows[avx512]; rows++ {
 			name := fmt.Sprintf("%sx%d", form.name, rows)
 			doc := fmt.Sprintf("%s computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for %d rows of x, ldx "+
@@ -91,7 +104,8 @@ func (s *source) qdotTiles() {
 			f := s.declare(name, list, doc)
 			f.local = true
 			for _, t := range []*tier{avx512, avxvnni, avx2, i8mm, neon} {
-				if rows > form.mostRows(t) || form.factors && t != avx2 {
+				most := form.mostRows(t)
+				if rows > most || t == avx2 && rows < most-1 || form.factors && t != avx2 { // see qdotTilesFew
 					continue
 				}
 				kernel := name
@@ -123,18 +137,36 @@ func (s *source) qdotTiles() {
 	}
 	shape := func(t *tier) string {
 		text := fmt.Sprintf("return %d, %d\n", qdotRows[t], qdotColumns[t])
-		if wide := (&tileForm{wide: true}).mostRows(t); wide != qdotRows[t] {
-			text = fmt.Sprintf("if wide {\nreturn %d, %d\n}\n", wide, qdotColumns[t]) + text
+		if t != avx2 {
+			return text
 		}
-		return text
+		wide := ""
+		for number, form := range tileForms {
+			if form.wide {
+				wide += fmt.Sprintf(", %d", number)
+			}
+		}
+		return fmt.Sprintf("switch kind {\ncase %s:\nreturn %d, %d\n}\nif kind >= %d {\nreturn %d, %d\n}\n", wide[2:],
+			(&tileForm{wide: true}).mostRows(t), qdotColumns[t], fewKinds, fewRows, fewColumns) + text
 	}
-	const text = "\n// tileShape is the most rows and the columns of a tile in the current tier.\n" +
-		"func tileShape(wide bool) (rows, columns int) {\n%s}\n" +
+	const text = "\n// tileShape is the most rows and the columns of a tile of a kind in the current tier.\n" +
+		"func tileShape(kind int) (rows, columns int) {\n%s}\n" +
 		"\n// tile computes a tile in the current tier; see tile32x1.\nfunc tile(kind, rows int, " + list + ") {\n%s}\n"
 	s.extra["amd64"] += fmt.Sprintf(text, byTier(shape, avx512, avxvnni, avx2), byTier(choose, avx512, avxvnni, avx2))
 	s.extra["arm64"] += fmt.Sprintf(text, byTier(shape, i8mm, neon), byTier(choose, i8mm, neon))
-	s.extra["none"] += fmt.Sprintf("\nfunc tileShape(wide bool) (rows, columns int) { %s }\n"+
+	s.extra["none"] += fmt.Sprintf("\nfunc tileShape(kind int) (rows, columns int) { %s }\n"+
 		"\nfunc tile(kind, rows int, %s) { %s }\n", noAssembly, list, noAssembly)
+}
+
+// qdotTilesFew writes the tiles of AVX2 for few rows and their cases.
+func (s *source) qdotTilesFew(form tileForm, number int, list, args string, cases *strings.Builder) {
+	for rows := 1; rows <= fewRows; rows++ {
+		name := fmt.Sprintf("%sFewx%d", form.name, rows)
+		f := s.declare(name, list, fmt.Sprintf("%s is %sx%d for half a panel as a form has it.", name, form.name, rows))
+		f.local = true
+		s.qdotTileFew(f, form, rows)
+		fmt.Fprintf(cases, "case %d<<3 + %d:\n%s%s%s\n", fewKinds+number, rows, name, avx2.suffix, args)
+	}
 }
 
 // qdotTile512: rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. 12 sums of floats, 12 of integers, in the order of

@@ -121,8 +121,8 @@ func (b *tile256) narrow(part int) {
 	const x, scratch = activations256, scratch256
 	w := b.weights()
 	for i := range b.rows {
-		if b.form.unsigned() || b.form.factors {
-			continue
+		if b.form.added() < 32 {
+			break
 		}
 		b.p("VPBROADCASTD %s, Y%d", b.place(i, b.form.sumAt(part)), x)
 		for v := range 2 {
@@ -149,7 +149,7 @@ func (b *tile256) narrow(part int) {
 				continue
 			}
 			for v := range 2 {
-				if word == 0 && b.form.unsigned() {
+				if word == 0 && b.form.added() == 0 {
 					b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, 2*i+v)
 					continue
 				}
@@ -165,9 +165,7 @@ func (b *tile256) narrow(part int) {
 func (b *tile256) factors(i, word int) {
 	const x, scratch = activations256, scratch256
 	if word%4 == 0 {
-		b.p("VPBROADCASTD %s, Y%d", b.place(i, recordLow+word), x)
-		b.p("VPSLLD $18, Y%d, Y%d", x, x)
-		b.p("VPSRLD $16, Y%d, Y%d", x, x)
+		b.timesFour(b.place(i, recordLow+word), x)
 	}
 	for v := range 2 {
 		if word%4 == 0 {
