@@ -9,8 +9,8 @@ const mostBytes = 292
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
 // each. S and M, of the same order: at 16·(p·k/each + i) the i-th scale of the 16 rows, and likewise their offsets,
-// which may be twice as many. Where weights are taken apart, those of q3_k stand without the factors of 16, which are in
-// M as integers of 16 bits, twice. One goroutine at a time multiplies by a form.
+// which may be twice as many. Where weights are taken apart, those of q3_k stand without the factors of 16, which are
+// in M as integers of 16 bits, twice. One goroutine at a time multiplies by a form.
 type Form struct {
 	Bytes []byte
 	S, M  []float32
