@@ -62,8 +62,8 @@ func TestBF16Looks(t *testing.T) {
 	for _, c := range []struct{ rows, work int }{{1, bf16Work}, {fewRows, bf16Work},
 		{fewRows + 1, bf16Rows * bf16Cols * bf16Depth}} {
 		const out, in = 64, 1 << 17
-		w, x := m.Env.Tensor(dtype.BF16, axisList("out", "in"), out, in), m.Tensor(dtype.F32, "row=%d in=%d", c.rows, in)
-		w = m.Env.Pack(w, in, nil)
+		w := m.Env.Pack(m.Env.Tensor(dtype.BF16, axisList("out", "in"), out, in), in, nil)
+		x := m.Tensor(dtype.F32, "row=%d in=%d", c.rows, in)
 		looks := 0
 		paused = func() { looks++ }
 		x.Dot(w, "in")

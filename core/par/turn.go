@@ -7,9 +7,9 @@ import (
 )
 
 // A turn is what a caller or a worker, who run chunk after chunk, remember of when they let others have the processor,
-// from job to job. While the chunks of a job have all processors, a collection would otherwise wait for the scheduler to
-// take one away, which it does every 10 ms, and more than once. While a processor is free there are no turns: Gosched
-// would only wake a thread there, and might move the goroutine away from its caches.
+// from job to job. While the chunks of a job have all processors, a collection would otherwise wait for the scheduler
+// to take one away, which it does every 10 ms, and more than once. While a processor is free there are no turns:
+// Gosched would only wake a thread there, and might move the goroutine away from its caches.
 type turn struct{ next atomic.Int64 } // a time.Duration since the start; a caller may have several goroutines
 
 const (
