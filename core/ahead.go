@@ -103,20 +103,22 @@ func (f *foresight) read(list []blockProduct, half int, workers bool) {
 // of is the reading of the products of the list.
 func (f *foresight) of(list []blockProduct, half int, workers bool) *reading {
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(list[0].bytes)))
+	var r *reading
 	if f.last != nil && f.last.next != nil && f.last.next.first == first {
-		return f.last.next
+		r = f.last.next
+	} else {
+		r = f.known[first]
 	}
-	r := f.known[first]
 	if r == nil {
 		r = &reading{first: first}
-		if workers {
-			p := unitOf(list, half)
-			r.watch(p, half-p.first)
-		}
 		if f.known == nil || len(f.known) == mostReadings {
 			f.known = map[uintptr]*reading{}
 		}
 		f.known[first] = r
+	}
+	if workers && r.pieces == 0 {
+		p := unitOf(list, half)
+		r.watch(p, half-p.first)
 	}
 	return r
 }

@@ -67,6 +67,12 @@ func TestForesight(t *testing.T) {
 		y.Add(y)
 	}
 	y.Dot(c, "in")
+	if alone.Env.Control.Workers = 2; r.pieces != 0 {
+		t.Errorf("%d pieces without a second worker", r.pieces)
+	}
+	if y.Dot(c, "in"); r.pieces == 0 {
+		t.Error("a second worker that comes later fetches nothing")
+	}
 	if n := len(r.after); n > mostSeen {
 		t.Errorf("%d glances are remembered", n)
 	}

@@ -10,6 +10,9 @@ const (
 	bf16Rows  = 48
 )
 
+// bf16Work is how many multiplications of a few rows are made between two looks at most: some 6 ms in plain Go.
+const bf16Work = 1 << 20
+
 // bf16 computes the products with a w of bf16, which lies in panels.
 func (p *blockProduct) bf16() {
 	m, n, k := p.m, p.n, p.k
@@ -19,7 +22,8 @@ func (p *blockProduct) bf16() {
 	case !p.direct:
 		cols = gemm.Width
 	case m <= fewRows:
-		cols, deep = min(ceilDiv(n, wide), max(1, halfWork/(m*k*wide)))*wide, k
+		cols = min(ceilDiv(n, wide), max(1, halfWork/(m*k*wide))) * wide
+		deep = max(bf16Depth, bf16Work/(m*cols)&^1)
 	default:
 		for cols > wide && n < 8*cols { // some chunks for each worker
 			cols /= 2

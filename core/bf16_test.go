@@ -54,3 +54,21 @@ func TestBF16KeepsItsBytes(t *testing.T) {
 	sameBits(t, "what is not packed", x.Cast(dtype.BF16).Dot(w, "in"),
 		x.Cast(dtype.BF16).Cast(dtype.F32).Dot(w.Cast(dtype.F32), "in").Cast(dtype.BF16))
 }
+
+// TestBF16Looks insists that products with long rows look often enough at whether to stop, few rows as many.
+func TestBF16Looks(t *testing.T) {
+	defer func() { paused = nil }()
+	m := &Maker{Env: NewEnv(0, 1)}
+	for _, c := range []struct{ rows, work int }{{1, bf16Work}, {fewRows, bf16Work},
+		{fewRows + 1, bf16Rows * bf16Cols * bf16Depth}} {
+		const out, in = 64, 1 << 17
+		w := m.Env.Pack(m.Env.Tensor(dtype.BF16, axisList("out", "in"), out, in), in, nil)
+		x := m.Tensor(dtype.F32, "row=%d in=%d", c.rows, in)
+		looks := 0
+		paused = func() { looks++ }
+		x.Dot(w, "in")
+		if paused = nil; looks < c.rows*out*in/c.work {
+			t.Errorf("%d rows: %d looks in %d multiplications", c.rows, looks, c.rows*out*in)
+		}
+	}
+}

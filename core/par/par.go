@@ -31,6 +31,7 @@ type Control struct {
 
 	stop atomic.Bool
 	held atomic.Int32
+	turn turn
 }
 
 // Stop makes every running and every later Split with this Control return
@@ -97,9 +98,9 @@ func (s *set) most(ctl *Control) int {
 
 // alone runs every chunk in the caller, which gives others turns between them if s, which may be nil, is full.
 func alone(ctl *Control, n, grain int, f func(lo, hi int), s *set) bool {
-	var t turn
+	var t *turn
 	if s != nil {
-		t = newTurn()
+		t = s.turnOf(ctl)
 	}
 	for lo := 0; lo < n; {
 		if ctl.Stopped() {

@@ -28,7 +28,7 @@ type set struct {
 	cut  atomic.Bool // some chunk of the job was left out
 	fail atomic.Pointer[failure]
 	wake parker // the owner, waiting for pending to reach zero
-	turn turn   // the owner's
+	turn turn   // of callers without a Control
 
 	_       [64]byte
 	claims  atomic.Uint64
@@ -92,6 +92,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 		s.job = job{}
 		s.owned.Store(false)
 	}()
+	turn := s.turnOf(j.ctl)
 	for {
 		i, ok := s.claim(caller)
 		if !ok {
@@ -102,7 +103,7 @@ func (s *set) run(j job, helpers int) (fail *failure, all bool) {
 		if !s.chunk(i) {
 			return
 		}
-		s.turn.give(s)
+		turn.give(s)
 	}
 }
 

@@ -72,27 +72,39 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Goroutines that compute take turns with chunks as with any other goroutine.
+// Goroutines that compute take turns with chunks as with any other goroutine, however short the jobs are.
 func TestTurnsAreFair(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(procs)
 	runtime.GOMAXPROCS(1)
 	var stop atomic.Bool
+	var others atomic.Int64
 	go func() {
 		for !stop.Load() {
+			work()
+			others.Add(1)
 		}
 	}()
-	s := newSet(1)
-	var ran atomic.Int64
-	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond; {
-		s.split(nil, 100, 1, func(lo, hi int) {
-			work()
-			ran.Add(1)
-		})
-	}
-	stop.Store(true)
-	// Half of 300 ms are 3,000 chunks; a turn of 100 µs for every 10 ms of the other goroutine's would leave 60.
-	if n := ran.Load(); n < 600 {
-		t.Errorf("%d chunks of 50 µs in 300 ms beside another goroutine, want about 3000", n)
+	defer stop.Store(true)
+	for _, c := range []struct {
+		ctl    *Control
+		chunks int // of a job
+	}{{nil, 100}, {nil, 4}, {&Control{}, 100}, {&Control{Workers: 1}, 4}} {
+		s := newSet(1)
+		var ran atomic.Int64
+		others.Store(0)
+		for begin := time.Now(); time.Since(begin) < 300*time.Millisecond; {
+			s.split(c.ctl, c.chunks, 1, func(lo, hi int) {
+				work()
+				ran.Add(1)
+			})
+		}
+		// A turn of 100 µs for every 10 ms of the other goroutine's would be a share of 0.01.
+		n, other := ran.Load(), others.Load()
+		t.Logf("jobs of %d chunks: %d chunks beside %d of another goroutine", c.chunks, n, other)
+		if n < other/10 {
+			t.Errorf("jobs of %d chunks: %d chunks ran beside %d of another goroutine, want half as many or more",
+				c.chunks, n, other)
+		}
 	}
 }
