@@ -484,7 +484,6 @@ for recipe in ("f16", "q8_0", "q4_k_m"):
 	}
 }
 
-// Each way in which a file may not be what its architecture says has its own message.
 // Layers at the end that draft further tokens are left out, and need not be in the file.
 func TestFamilyDrafts(t *testing.T) {
 	ids := promptIDs(t)
@@ -516,6 +515,7 @@ func TestFamilyDrafts(t *testing.T) {
 	}
 }
 
+// Each way in which a file may not be what its architecture says has its own message.
 func TestFamilyErrors(t *testing.T) {
 	it := New(Config{Stdout: io.Discard})
 	defer it.Close()
