@@ -484,7 +484,6 @@ for recipe in ("f16", "q8_0", "q4_k_m"):
 	}
 }
 
-// Each way in which a file may not be what its architecture says has its own message.
 // Layers at the end that draft further tokens are left out, and need not be in the file.
 func TestFamilyDrafts(t *testing.T) {
 	ids := promptIDs(t)
@@ -516,6 +515,7 @@ func TestFamilyDrafts(t *testing.T) {
 	}
 }
 
+// Each way in which a file may not be what its architecture says has its own message.
 func TestFamilyErrors(t *testing.T) {
 	it := New(Config{Stdout: io.Discard})
 	defer it.Close()
@@ -539,6 +539,8 @@ func TestFamilyErrors(t *testing.T) {
 			"qwen2.embedding_length"},
 		{"gating", "glm4moe", func(s familySpec) { s.Meta["glm4moe.expert_gating_func"] = 3.0 },
 			"expert gating function 3 is unknown"},
+		{"rope factor", "deepseek2-yarn", func(s familySpec) { s.Meta["deepseek2.rope.scaling.factor"] = -2.0 },
+			"rope scaling by -2.0, want a factor greater than 0"},
 		{"drafts", "glm4moe", func(s familySpec) { s.Meta["glm4moe.nextn_predict_layers"] = 3.0 },
 			"nextn_predict_layers is 3, but there are 3 layers"},
 		{"temperature", "deepseek2-mla", func(s familySpec) { s.Meta["deepseek2.attention.temperature_scale"] = 0.5 },

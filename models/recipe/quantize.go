@@ -76,7 +76,8 @@ func (j *Job) Draft() (*gguf.Draft, error) {
 }
 
 // describe sets the metadata of what is done, at the end, where llama.cpp has it. The keys of importance are those of
-// llama-quantize; it cuts texts of more than 127 bytes, here at the end of a letter.
+// llama-quantize; it cuts texts of more than 127 bytes, here at the end of a letter. Bytes that are no UTF-8, which a
+// name may have, are left out: strings of GGUF have none.
 func (j *Job) describe(d *gguf.Draft) {
 	last := func(key string, v gguf.Value, known bool) {
 		if d.Delete(key); known {
@@ -86,9 +87,7 @@ func (j *Job) describe(d *gguf.Draft) {
 	number := func(key string, n int, known bool) { last(key, gguf.Int(gguf.KindU32, int64(n)), known) }
 	text := func(key, s string) {
 		const most = 127
-		if len(s) > most {
-			s = strings.ToValidUTF8(s[:most], "")
-		}
+		s = strings.ToValidUTF8(s[:min(len(s), most)], "")
 		last(key, gguf.Text(s), s != "")
 	}
 	number("general.quantization_version", 2, true)

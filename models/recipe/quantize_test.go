@@ -198,6 +198,14 @@ func TestImportanceMetadata(t *testing.T) {
 			t.Errorf("%s is told", key)
 		}
 	}
+	job.Importance = &Importance{File: "im\xff.gguf", Dataset: "\xfe"}
+	out, _ = quantized(t, job)
+	if s, err := out.String("quantize.imatrix.file"); err != nil || s != "im.gguf" {
+		t.Errorf("without what is no UTF-8 the file is %q, %v", s, err)
+	}
+	if out.Has("quantize.imatrix.dataset") {
+		t.Error("a text of no letters is told")
+	}
 	job.Importance = nil
 	if out, _ = quantized(t, job); !out.Has("quantize.imatrix.dataset") || out.Has("quantize.imatrix.file") {
 		t.Error("without a matrix, what is told of one has changed")

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -152,16 +153,33 @@ func common(a, b string) int {
 	return min(len(a), len(b))
 }
 
-// BenchmarkEncodeMixed encodes ten megabytes of mixed text on one processor.
+// BenchmarkEncodeMixed encodes ten megabytes of mixed text on one processor. It needs the vocabularies of the reference
+// data, and is skipped without a word where they are not; -shared names their folder:
+//
+//	go test ./models/token -run - -bench EncodeMixed -benchtime 8x -cpu 1 -shared /folder/data
+//
+// best-MB/s counts of each 20 kB of the text the fastest time, so that what other programs take does not count.
 func BenchmarkEncodeMixed(b *testing.B) {
 	text := mixedText(10<<20, 1, false)
 	for _, name := range []string{"gpt-2", "mpt", "qwen2", "llama-spm", "bert-bge"} {
 		b.Run(name, func(b *testing.B) {
 			tk := sharedTokenizer(b, name)
+			var best [512]time.Duration
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				tk.Encode(text, Plain)
+				for i := range best {
+					begin := time.Now()
+					tk.Encode(text[len(text)*i/len(best):len(text)*(i+1)/len(best)], Plain)
+					if took := time.Since(begin); best[i] == 0 || took < best[i] {
+						best[i] = took
+					}
+				}
 			}
+			all := time.Duration(0)
+			for _, d := range best {
+				all += d
+			}
+			b.ReportMetric(float64(len(text))/1e6/all.Seconds(), "best-MB/s")
 		})
 	}
 }
