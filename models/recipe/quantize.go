@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
+	"unicode/utf8"
 
 	"github.com/fucina-go/fucina/core/gguf"
 	"github.com/fucina-go/fucina/core/par"
@@ -86,8 +86,11 @@ func (j *Job) describe(d *gguf.Draft) {
 	number := func(key string, n int, known bool) { last(key, gguf.Int(gguf.KindU32, int64(n)), known) }
 	text := func(key, s string) {
 		const most = 127
-		if len(s) > most {
-			s = strings.ToValidUTF8(s[:most], "")
+		if end := most; len(s) > most {
+			for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+				end--
+			}
+			s = s[:end]
 		}
 		last(key, gguf.Text(s), s != "")
 	}

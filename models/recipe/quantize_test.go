@@ -198,6 +198,15 @@ func TestImportanceMetadata(t *testing.T) {
 			t.Errorf("%s is told", key)
 		}
 	}
+	for _, text := range []string{strings.Repeat("\xff", 127), "\xe4" + strings.Repeat("a", 126)} { // of another encoding
+		job.Importance = &Importance{File: text + "b", Dataset: text}
+		out, _ = quantized(t, job)
+		for _, key := range []string{"quantize.imatrix.file", "quantize.imatrix.dataset"} {
+			if s, err := out.String(key); err != nil || s != text {
+				t.Errorf("%s is %q, %v; want %q", key, s, err, text)
+			}
+		}
+	}
 	job.Importance = nil
 	if out, _ = quantized(t, job); !out.Has("quantize.imatrix.dataset") || out.Has("quantize.imatrix.file") {
 		t.Error("without a matrix, what is told of one has changed")
