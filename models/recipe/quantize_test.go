@@ -198,7 +198,8 @@ func TestImportanceMetadata(t *testing.T) {
 			t.Errorf("%s is told", key)
 		}
 	}
-	for _, text := range []string{strings.Repeat("\xff", 127), "\xe4" + strings.Repeat("a", 126)} { // of another encoding
+	latin := "\xe4" + strings.Repeat("a", 126)
+	for _, text := range []string{strings.Repeat("\xff", 127), latin} {
 		job.Importance = &Importance{File: text + "b", Dataset: text}
 		out, _ = quantized(t, job)
 		for _, key := range []string{"quantize.imatrix.file", "quantize.imatrix.dataset"} {
