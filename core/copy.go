@@ -74,15 +74,19 @@ func copyWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, d, v *Tensor) {
 	}
 	size := d.dtype.Size()
 	ds, vs := w.strides[0][last]*size, w.strides[1][last]*size
-	copyRows := func(lo, hi int) {
-		for row := lo; row < hi; row++ {
-			do, vo := 0, 0
-			for k, rest := last-1, row; k >= 0; k-- {
+	part := min(n, pointGrain) // of a row that is copied at once
+	parts := ceilDiv(n, part)
+	c.Split(rows*parts, max(1, pointGrain/part), func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			at := j % parts * part
+			do, vo := at*w.strides[0][last], at*w.strides[1][last]
+			for k, rest := last-1, j/parts; k >= 0; k-- {
 				i := rest % w.dims[k]
 				rest /= w.dims[k]
 				do += i * w.strides[0][k]
 				vo += i * w.strides[1][k]
 			}
+			n := min(part, n-at)
 			dp, vp := unsafe.Add(d.data, do*size), unsafe.Add(v.data, vo*size)
 			if ds == size && vs == size {
 				copy(unsafe.Slice((*T)(dp), n), unsafe.Slice((*T)(vp), n))
@@ -92,8 +96,7 @@ func copyWords[T uint8 | uint16 | uint32 | uint64](c *Ctx, d, v *Tensor) {
 				*(*T)(unsafe.Add(dp, i*ds)) = *(*T)(unsafe.Add(vp, i*vs))
 			}
 		}
-	}
-	c.Split(rows, max(1, pointGrain/n), copyRows)
+	})
 }
 
 // transpose is copyInto where the elements that lie together in v and in dense d are those along two different axes,

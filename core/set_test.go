@@ -3,6 +3,8 @@ package core
 import (
 	"bytes"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fucina-go/fucina/core/dtype"
@@ -56,5 +58,46 @@ func TestChangesAreWhole(t *testing.T) {
 					bytes.Equal(got.bytes(), want.bytes()))
 			}
 		})
+	}
+}
+
+// TestSetCutsLongRows: a row of any length is shared among workers, chunk by chunk, each as short as those of others.
+func TestSetCutsLongRows(t *testing.T) {
+	defer func() { timed = nil }()
+	m := &Maker{Env: NewEnv(0, 2)}
+	defer m.Env.Close()
+	n, one, two := 10*pointGrain+7, 1, 2
+	x := m.Tensor(dtype.F32, "col=%d", n)
+	for _, c := range []struct {
+		name   string
+		ranges Map[Range]
+		want   int // chunks
+	}{
+		{"all", Map[Range]{axisList("col"), []Range{{Step: &one}}}, 11},
+		{"every other", Map[Range]{axisList("col"), []Range{{Step: &two}}}, 6},
+	} {
+		var chunks atomic.Int32
+		timed = func(_ *Ctx, f func(lo, hi int)) func(lo, hi int) {
+			return func(lo, hi int) {
+				chunks.Add(int32(hi - lo))
+				f(lo, hi)
+			}
+		}
+		want := x.Float32s()
+		got := x.Copy()
+		chunks.Store(0)
+		set.Call(Set{X: got, V: Number(m.Env, 8, 0, false), Ranges: c.ranges})
+		timed = nil
+		if int(chunks.Load()) != c.want {
+			t.Errorf("%s: %d chunks, want %d", c.name, chunks.Load(), c.want)
+		}
+		for i := range want {
+			if c.name == "all" || i%2 == 0 {
+				want[i] = 8
+			}
+		}
+		if !slices.Equal(got.Float32s(), want) {
+			t.Errorf("%s: the elements are wrong", c.name)
+		}
 	}
 }

@@ -61,6 +61,10 @@ func TestWrongModels(t *testing.T) {
 			`gguf: FILE: tokenizer.chat_template is a u32, want a string`},
 		{"an unknown kind of rope", `metadata={"llama.rope.scaling.type": "spiral"}`,
 			`rope scaling of type spiral is unknown; known are none, linear, yarn, longrope`},
+		{"a factor of rope that turns back", `metadata={"llama.rope.scaling.factor": -2.0}`,
+			`rope scaling by a factor of -2.0, want a finite number above 0`},
+		{"a factor of rope that is no number", `metadata={"llama.rope.scaling.factor": float("nan")}`,
+			`rope scaling by a factor of nan, want a finite number above 0`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			it := New(Config{Stdout: io.Discard})

@@ -539,8 +539,6 @@ func TestFamilyErrors(t *testing.T) {
 			"qwen2.embedding_length"},
 		{"gating", "glm4moe", func(s familySpec) { s.Meta["glm4moe.expert_gating_func"] = 3.0 },
 			"expert gating function 3 is unknown"},
-		{"rope factor", "deepseek2-yarn", func(s familySpec) { s.Meta["deepseek2.rope.scaling.factor"] = -2.0 },
-			"rope scaling by -2.0, want a factor greater than 0"},
 		{"drafts", "glm4moe", func(s familySpec) { s.Meta["glm4moe.nextn_predict_layers"] = 3.0 },
 			"nextn_predict_layers is 3, but there are 3 layers"},
 		{"temperature", "deepseek2-mla", func(s familySpec) { s.Meta["deepseek2.attention.temperature_scale"] = 0.5 },
