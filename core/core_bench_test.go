@@ -48,11 +48,12 @@ func BenchmarkPlanHit(b *testing.B) {
 	}
 }
 
-// BenchmarkCollection is a collection of garbage while goroutines multiply matrices: one alone, one with a worker on
-// every processor, or one alone on each. It waits for the kernels that run, and unless a processor is free for turns
+// BenchmarkCollection is a collection of garbage while goroutines multiply matrices: none, one alone, one with a worker
+// on every processor, or one alone on each. It waits for the kernels that run, and unless a processor is free for turns
 // between their chunks. A collection counts as undisturbed if the threads of this process waited less than 100 µs for
 // processors that other programs had.
 func BenchmarkCollection(b *testing.B) {
+	b.Run("idle", func(b *testing.B) { benchCollection(b, 0, 1) })
 	b.Run("alone", func(b *testing.B) { benchCollection(b, 1, 1) })
 	b.Run("workers", func(b *testing.B) { benchCollection(b, 1, 0) })
 	b.Run("callers", func(b *testing.B) { benchCollection(b, runtime.GOMAXPROCS(0), 1) })
