@@ -62,9 +62,11 @@ func TestWrongModels(t *testing.T) {
 		{"an unknown kind of rope", `metadata={"llama.rope.scaling.type": "spiral"}`,
 			`rope scaling of type spiral is unknown; known are none, linear, yarn, longrope`},
 		{"a factor of rope that turns back", `metadata={"llama.rope.scaling.factor": -2.0}`,
-			`rope scaling by a factor of -2.0, want a finite number above 0`},
+			`rope scaling by a factor of -2.0, want a number above 0`},
 		{"a factor of rope that is no number", `metadata={"llama.rope.scaling.factor": float("nan")}`,
-			`rope scaling by a factor of nan, want a finite number above 0`},
+			`FILE: llama.rope.scaling.factor: got NaN, want a finite number; the file is damaged`},
+		{"a norm by an endless number", `metadata={"llama.attention.layer_norm_rms_epsilon": float("-inf")}`,
+			`FILE: llama.attention.layer_norm_rms_epsilon: got -Inf, want a finite number; the file is damaged`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			it := New(Config{Stdout: io.Discard})

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -560,5 +561,52 @@ func TestFamilyErrors(t *testing.T) {
 				t.Errorf("got %v, want …%s", err, c.want)
 			}
 		})
+	}
+}
+
+// A float of the metadata that is none is an error that names it, whichever a family reads.
+func TestFamilyFloats(t *testing.T) {
+	it := New(Config{Stdout: io.Discard})
+	defer it.Close()
+	specs := familySpecs(t)
+	keys := regexp.MustCompile(`g\.float\(\s*"([^"]+)"`)
+	read := map[string]bool{} // key → whether a family refuses a bad one
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		spec := specs[name]
+		arch := spec.Meta["general.architecture"].(string)
+		for _, file := range []string{"common.star", arch + ".star"} {
+			source, err := models.FS.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range keys.FindAllStringSubmatch(string(source), -1) {
+				key := m[1]
+				if read[key] {
+					continue
+				}
+				read[key] = false
+				for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+					d := draftOf(t, spec)
+					d.Set(arch+"."+key, gguf.Float(bad))
+					_, err := openFamily(t, it, d)
+					if err == nil {
+						break // it is not read
+					}
+					want := fmt.Sprintf("%s.%s: got %g, want a finite number", arch, key, bad)
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("got %v, want …%s", err, want)
+					}
+					read[key] = true
+				}
+			}
+		}
+	}
+	if len(read) < 12 {
+		t.Errorf("only %d keys are read: %v", len(read), read)
+	}
+	for key, refused := range read {
+		if !refused {
+			t.Errorf("%s may be anything", key)
+		}
 	}
 }

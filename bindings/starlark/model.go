@@ -392,7 +392,7 @@ func (g *weightFile) AttrNames() []string {
 }
 
 // weightsMeta is g.int(key, default), g.size, g.float, g.str and g.bool: a metadata value of the architecture. A size
-// is an int from 1 on.
+// is an int from 1 on, a float is finite.
 func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var key string
 	var absent star.Value
@@ -417,6 +417,10 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	case "float":
 		var f float64
 		f, err = w.Float(key)
+		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			return nil, &core.Error{Op: w.Name, Msg: fmt.Sprintf("%s: got %g, want a finite number", key, f),
+				Hint: damaged}
+		}
 		v = star.Float(f)
 	case "str":
 		var s string
@@ -433,10 +437,12 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	return v, err
 }
 
+const damaged = "the file is damaged, or written by a program that goes wrong" // what metadata without sense hints at
+
 // badSize is the error of a size in a file's metadata that is none.
 func badSize(w *models.Weights, key string, got int64) error {
 	e := &core.Error{Op: w.Name, Msg: fmt.Sprintf("%s: got %d, want 1 … %d", key, got, math.MaxInt32),
-		Hint: "the file is damaged, or written by a program that goes wrong"}
+		Hint: damaged}
 	if key == w.Key("context_length") {
 		e.Hint = fmt.Sprintf("write a file with another: save_gguf(%q, like=open_gguf(%q), metadata={%q: 2048})",
 			"mended.gguf", w.Name, key)
