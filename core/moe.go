@@ -22,6 +22,9 @@ import (
 // Weights of experts may be quantized, each on its own: products are those of dot. Their first axis is that of the
 // experts, and their blocks lie along the axes that are contracted.
 //
+// w_up may be None: then w_gate has both, w_gate[expert, part=2, ffn, embed], that of gate first. part is the axis that
+// neither x nor w_down has, and the result is that of the two apart, bit for bit.
+//
 // Errors: axes that do not fit; indices outside of 0 … number of experts - 1; different dtypes; quantized weights with
 // other blocks.
 //
@@ -35,7 +38,7 @@ type MoE struct {
 	Weights    *Tensor `arg:"weights"`
 	Indices    *Tensor `arg:"indices"`
 	WGate      *Tensor `arg:"w_gate"`
-	WUp        *Tensor `arg:"w_up"`
+	WUp        *Tensor `arg:"w_up?"`
 	WDown      *Tensor `arg:"w_down"`
 	Axis       Axis    `arg:"axis=expert"`
 	Activation string  `arg:"activation=silu" enum:"silu gelu gelu_tanh relu"`
@@ -53,17 +56,26 @@ func (x *Tensor) MoE(weights, indices, wGate, wUp, wDown *Tensor) *Tensor {
 // moePick is the axis of the rows of one expert.
 const moePick = "moe_pick"
 
-// moeRoles is the axes by role, and how the rows of an expert are contracted with each of its weights.
+// moeRoles is the axes by role, and how the rows of an expert are contracted with each of its weights. part tells gate
+// from up in weights that have both.
 type moeRoles struct {
-	rows, choice, embed, ffn, out *axis.List
-	gate, up, down                axis.Contraction
+	rows, choice, embed, part, ffn, out *axis.List
+	gate, up, down                      axis.Contraction
+}
+
+// weights is those of the experts that there are.
+func (a *MoE) weights() []*Tensor {
+	if a.WUp == nil {
+		return []*Tensor{a.WGate, a.WDown}
+	}
+	return []*Tensor{a.WGate, a.WUp, a.WDown}
 }
 
 // Names finds the roles.
 func (a *MoE) Names(p *Plan) {
 	p.Integer(a.Indices)
 	p.Float(a.X)
-	for _, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
+	for _, w := range a.weights() {
 		p.Need(w, a.Axis)
 	}
 	if a.X.axes.Has(string(a.Axis)) {
@@ -78,11 +90,15 @@ func (a *MoE) Names(p *Plan) {
 	p.Within(a.Weights, a.Indices.axes, "indices")
 	r := a.roles()
 	p.NeedAll(a.WGate, r.embed)
-	p.NeedAll(a.WUp, r.embed)
-	p.NeedAll(a.WUp, r.ffn)
+	if one := axisList(string(a.Axis)); a.WUp != nil {
+		p.NeedAll(a.WUp, r.embed)
+		p.NeedAll(a.WUp, r.ffn)
+		p.Within(a.WUp, one.Append(r.embed).Append(r.ffn), "w_gate")
+	} else if r.part.Len() != 1 {
+		p.Fail(fmt.Sprintf("want one axis in %s that tells gate from up, which neither %s nor %s has", p.Describe(a.WGate),
+			p.Describe(a.X), p.Describe(a.WDown)), "give w_up")
+	}
 	p.NeedAll(a.WDown, r.ffn)
-	one := axisList(string(a.Axis))
-	p.Within(a.WUp, one.Append(r.embed).Append(r.ffn), "w_gate")
 	for _, w := range []*Tensor{a.WGate, a.WDown} {
 		if both := w.axes.Shared(a.Indices.axes); both.Len() > 0 {
 			p.Fail(fmt.Sprintf("%s and %s share %s", p.Describe(w), p.Describe(a.Indices), quoted(both.Names())),
@@ -94,12 +110,17 @@ func (a *MoE) Names(p *Plan) {
 		axes = a.X.axes
 	}
 	plain := []*Tensor{a.X, a.Weights}
-	for i, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
+	for _, w := range a.weights() {
 		if p.product(a.X, w); !w.stored() {
 			plain = append(plain, w)
 			continue
 		}
-		con := []*axis.Contraction{&r.gate, &r.up, &r.down}[i]
+		con := &r.gate
+		if w == a.WDown {
+			con = &r.down
+		} else if w == a.WUp {
+			con = &r.up
+		}
 		p.alongBlocks(w, con.Sum)
 		con.Sum = w.axes.Shared(con.Sum)
 		if w.axes.At(0) != string(a.Axis) {
@@ -120,12 +141,30 @@ func (a *MoE) roles() moeRoles {
 	r := moeRoles{rows: a.X.axes.Shared(a.Indices.axes), choice: a.Indices.axes.Without(a.X.axes)}
 	r.embed = a.X.axes.Without(r.rows)
 	r.ffn = a.WGate.axes.Without(one).Without(r.embed)
+	if a.WUp == nil {
+		r.part = r.ffn.Without(a.WDown.axes)
+		r.ffn = r.ffn.Without(r.part)
+	}
 	r.out = a.WDown.axes.Without(one).Without(r.ffn)
 	pick := axisList(moePick)
 	r.gate = axis.Contract(pick.Append(r.embed), a.WGate.axes.Without(one), r.embed)
-	r.up = axis.Contract(pick.Append(r.embed), a.WUp.axes.Without(one), r.embed)
+	if a.WUp != nil {
+		r.up = axis.Contract(pick.Append(r.embed), a.WUp.axes.Without(one), r.embed)
+	}
 	r.down = axis.Contract(pick.Append(r.ffn), a.WDown.axes.Without(one), r.ffn)
 	return r
+}
+
+// Sizes insists on gate and up where they are one.
+func (a *MoE) Sizes(s *Sizes) {
+	s.Match(nil)
+	if a.WUp != nil {
+		return
+	}
+	if part := s.c.plan.data.(moeRoles).part.At(0); a.WGate.Size(part) != 2 {
+		s.Fail(fmt.Sprintf("axis %q of %s is %d, want 2: that of gate and that of up", part, s.Describe(a.WGate),
+			a.WGate.Size(part)), "")
+	}
 }
 
 // Eval does the rows expert by expert.
@@ -181,7 +220,7 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 	room := func(axes *axis.List, like *Tensor) *Tensor {
 		return c.Scratch(dt, axisList(moePick).Append(axes), append([]int{len(s.pairs)}, like.permuted(axes).sizes...))
 	}
-	xs, hidden, up, ys := room(r.embed, a.X), room(r.gate.B, a.WGate), room(r.up.B, a.WUp), room(r.down.B, a.WDown)
+	xs, hidden, ys := room(r.embed, a.X), room(r.ffn, a.WGate), room(r.down.B, a.WDown)
 	c.Split(len(s.pairs), max(1, pointGrain/max(1, width)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			copy(row[C](xs, i, width), row[C](x, s.pairs[i]/k, width))
@@ -194,11 +233,21 @@ func mixExperts[C float32 | float64](c *Ctx, a *MoE) {
 			}
 		}
 	}
-	each(func(e, lo, hi int) {
-		c.expert(hidden.rows(lo, hi), xs.rows(lo, hi), a.WGate, string(a.Axis), e, r.gate)
-		c.expert(up.rows(lo, hi), xs.rows(lo, hi), a.WUp, string(a.Axis), e, r.up)
-	})
-	gateExperts(c, a.Activation, elementsOf[C](hidden), elementsOf[C](c.Dense(up, hidden.axes, dt)))
+	if a.WUp == nil {
+		both := room(r.gate.B, a.WGate)
+		each(func(e, lo, hi int) {
+			c.expert(both.rows(lo, hi), xs.rows(lo, hi), a.WGate, string(a.Axis), e, r.gate)
+		})
+		both = c.Dense(both, axisList(moePick).Append(r.part).Append(r.ffn), dt)
+		gateHalves(c, a.Activation, elementsOf[C](hidden), elementsOf[C](both), volume(a.WGate, r.ffn))
+	} else {
+		up := room(r.up.B, a.WUp)
+		each(func(e, lo, hi int) {
+			c.expert(hidden.rows(lo, hi), xs.rows(lo, hi), a.WGate, string(a.Axis), e, r.gate)
+			c.expert(up.rows(lo, hi), xs.rows(lo, hi), a.WUp, string(a.Axis), e, r.up)
+		})
+		gateExperts(c, a.Activation, elementsOf[C](hidden), elementsOf[C](c.Dense(up, hidden.axes, dt)))
+	}
 	each(func(e, lo, hi int) {
 		c.expert(ys.rows(lo, hi), hidden.rows(lo, hi), a.WDown, string(a.Axis), e, r.down)
 	})
@@ -240,18 +289,34 @@ func (c *Ctx) expert(y, x, w *Tensor, axis string, place int, con axis.Contracti
 func gateExperts[C float32 | float64](c *Ctx, activation string, gate, up []C) {
 	c.Split(len(gate), pointGrain, func(lo, hi int) {
 		g := gate[lo:hi]
-		switch activation {
-		case "silu":
-			num.SiLU(g, g)
-		case "gelu":
-			num.GELU(g, g)
-		case "gelu_tanh":
-			num.GELUTanh(g, g)
-		case "relu":
-			rectify(g, g)
-		}
+		activate(activation, g, g)
 		num.Mul(g, g, up[lo:hi])
 	})
+}
+
+// gateHalves sets rows of n of y to act(gate) · up; a row of both is one of gate and then one of up.
+func gateHalves[C float32 | float64](c *Ctx, activation string, y, both []C, n int) {
+	c.Split(len(y)/max(1, n), max(1, pointGrain/max(1, n)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			to, gate, up := y[i*n:][:n], both[2*i*n:][:n], both[(2*i+1)*n:][:n]
+			activate(activation, to, gate)
+			num.Mul(to, to, up)
+		}
+	})
+}
+
+// activate sets y to act(x).
+func activate[C float32 | float64](activation string, y, x []C) {
+	switch activation {
+	case "silu":
+		num.SiLU(y, x)
+	case "gelu":
+		num.GELU(y, x)
+	case "gelu_tanh":
+		num.GELUTanh(y, x)
+	case "relu":
+		rectify(y, x)
+	}
 }
 
 // rows is a header for places [lo, hi) of a dense tensor's first axis.
@@ -298,6 +363,7 @@ type moeGradient struct {
 	x, weights, gy   *Tensor // by row, by choice, by row
 	forX, forWeights []*Tensor
 	w                [3]*Tensor   // w_gate, w_up and w_down, decoded
+	wants            [3]bool      // which of their gradients are wanted
 	experts          [3][]*Tensor // of them, expert by expert
 }
 
@@ -318,11 +384,7 @@ func (m *moeGradient) run(gy *Tensor) {
 		}
 		return
 	}
-	for i, w := range []*Tensor{a.WGate, a.WUp, a.WDown} {
-		if m.w[i] = w; w.stored() {
-			m.w[i] = w.Dequantize()
-		}
-	}
+	m.decode()
 	m.x, m.gy = flat(a.X, m.r.rows, moeRow), flat(gy, m.r.rows, moeRow)
 	m.weights = flat(a.Weights, m.r.rows.Append(m.r.choice), moePair)
 	k := a.Indices.Size(m.r.choice.At(0))
@@ -345,10 +407,28 @@ func (m *moeGradient) run(gy *Tensor) {
 		gw := m.weights.zerosIn(gy.env).IndexAdd(places(pairs), ConcatAll(moePick, m.forWeights...), moePair)
 		m.g.Set(1, unflat(gw, moePair, a.Weights, m.r.rows.Append(m.r.choice)))
 	}
+	if a.WUp == nil && m.wants[0] {
+		m.g.Set(3, StackAll(m.r.part.At(0), StackAll(m.axis, m.experts[0]...), StackAll(m.axis, m.experts[1]...)))
+		m.experts[0], m.experts[1] = nil, nil
+	}
 	for i, list := range m.experts {
 		if len(list) > 0 {
 			m.g.Set(3+i, StackAll(m.axis, list...))
 		}
+	}
+}
+
+// decode sets the weights as the gradient needs them: gate and up apart.
+func (m *moeGradient) decode() {
+	for i, w := range []*Tensor{m.a.WGate, m.a.WUp, m.a.WDown} {
+		if m.w[i], m.wants[i] = w, m.g.Wants(3+i); w != nil && w.stored() {
+			m.w[i] = w.Dequantize()
+		}
+	}
+	if m.a.WUp == nil {
+		part := m.r.part.At(0)
+		m.w[0], m.w[1] = m.w[0].At(part, 0), m.w[0].At(part, 1)
+		m.wants[1] = m.wants[0]
 	}
 }
 
@@ -372,7 +452,7 @@ func (m *moeGradient) expert(e int, rows, pairs *Tensor) {
 	}
 	pick := axisList(moePick)
 	for i, pair := range [3][2]*Tensor{{gg, x}, {gu, x}, {gy, h}} {
-		if m.g.Wants(3 + i) {
+		if m.wants[i] {
 			m.experts[i] = append(m.experts[i], contract(pair[0], pair[1], pick))
 		}
 	}
@@ -436,6 +516,11 @@ func (*MoE) Samples(m *Maker) (list []MoE) {
 	add(dtype.F32, dtype.I64, "row=3", 0, 2, 3, 4, "relu")
 	for _, ids := range integers {
 		add(dtype.F32, ids, "row=3", 3, 2, 3, 4, "silu")
+	}
+	for _, gate := range []string{"expert=3 part=2 ffn=5 embed=4", "ffn=5 embed=4 part=2 expert=3"} {
+		list = append(list, MoE{X: m.Tensor(dtype.F32, "row=3 embed=4"), Weights: m.Tensor(dtype.F32, "row=3 choice=2"),
+			Indices: m.Indices(dtype.I64, 3, "row=3 choice=2"), WGate: m.Tensor(dtype.F32, gate),
+			WDown: m.Tensor(dtype.F32, "expert=3 embed=4 ffn=5"), Axis: "expert", Activation: "silu"})
 	}
 	for _, dt := range []dtype.Type{dtype.F32, dtype.BF16} {
 		list = append(list, MoE{X: m.Tensor(dt, "row=5 embed=32"), Weights: m.Tensor(dt, "row=5 choice=2"),

@@ -252,6 +252,37 @@ func TestQuantizedExperts(t *testing.T) {
 	}
 }
 
+// TestExpertsTogether: weights that have gate and up in one give what the two do apart, of every storage, in panels or
+// not.
+func TestExpertsTogether(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	gate, up := m.Tensor(dtype.F32, "expert=4 ffn=64 embed=256"), m.Tensor(dtype.F32, "expert=4 ffn=64 embed=256")
+	both := StackAll("part", gate, up).Order("expert part ffn embed").Copy()
+	down := m.Tensor(dtype.F32, "expert=4 embed=256 ffn=64")
+	for _, rows := range []int{1, 40} {
+		x, weights := m.Tensor(dtype.F32, "row=%d embed=256", rows), m.Tensor(dtype.F32, "row=%d choice=2", rows)
+		ids := m.Indices(dtype.I64, 4, "row=%d choice=2", rows)
+		check := func(what string, stored func(w *Tensor) *Tensor) {
+			want := x.MoE(weights, ids, stored(gate), stored(up), down)
+			got := x.MoE(weights, ids, stored(both), nil, down)
+			sameBits(t, fmt.Sprintf("%s, %d rows", what, rows), got, want)
+		}
+		check("f32", func(w *Tensor) *Tensor { return w })
+		check("another order", func(w *Tensor) *Tensor {
+			if w == both {
+				return w.Order("ffn part expert embed").Copy()
+			}
+			return w
+		})
+		check("f16", func(w *Tensor) *Tensor { return m.Env.Pack(w.Cast(dtype.F16), 256, nil) })
+		for _, format := range []string{"q4_k", "q8_0"} {
+			quantize := func(w *Tensor) *Tensor { return w.Quantize(quantized(t, format), "") }
+			check(format, quantize)
+			check(format+" in panels", func(w *Tensor) *Tensor { return m.Env.Pack(quantize(w), 256, nil) })
+		}
+	}
+}
+
 // TestQuantizedPlaces: what is taken of quantized tensors stays quantized, and decodes to what is taken of the decoded.
 func TestQuantizedPlaces(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}
@@ -390,6 +421,17 @@ func TestQuantizedMisuse(t *testing.T) {
 			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, w, m.Quantized("q4_0", "expert=2 ffn=32 embed=64"))
 		}, `moe: w_down[expert=2, ffn=32, embed=64] has its blocks of q4_0 along "embed", want them along "ffn"; ` +
 			`quantize it along "ffn": w_down.dequantize().quantize("q4_0", "ffn")`},
+		{"experts without up", func() {
+			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
+			w := m.Tensor(dtype.F32, "expert=2 ffn=32 embed=64")
+			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, nil, m.Tensor(dtype.F32, "expert=2 embed=64 ffn=32"))
+		}, "moe: want one axis in w_gate[expert=2, ffn=32, embed=64] that tells gate from up, which neither " +
+			"x[row=2, embed=64] nor w_down[expert=2, embed=64, ffn=32] has; give w_up"},
+		{"experts in three", func() {
+			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
+			w := m.Tensor(dtype.F32, "expert=2 part=3 ffn=32 embed=64")
+			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, nil, m.Tensor(dtype.F32, "expert=2 embed=64 ffn=32"))
+		}, `moe: axis "part" of w_gate[expert=2, part=3, ffn=32, embed=64] is 3, want 2: that of gate and that of up`},
 		{"assigned from panels", func() { w.Copy().Assign(m.Env.Pack(w, 64, nil)) },
 			"assign: the new values, q4_0[out=3, in=64], lie in panels; v.copy()"},
 		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},

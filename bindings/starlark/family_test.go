@@ -423,9 +423,9 @@ func TestFamilyStepsAreBits(t *testing.T) {
 	}
 	for name, spec := range familySpecs(t) {
 		t.Run(name, func(t *testing.T) {
-			whole := scoresInSteps(t, spec, 1, ids, len(ids))
+			whole := scoresInSteps(t, draftOf(t, spec), 1, ids, len(ids))
 			for _, step := range []int{1, 7, len(ids)} {
-				for i, x := range scoresInSteps(t, spec, 3, ids, step) {
+				for i, x := range scoresInSteps(t, draftOf(t, spec), 3, ids, step) {
 					if math.Float32bits(x) != math.Float32bits(whole[i]) {
 						t.Fatalf("in steps of %d, score %d is %g, at once it is %g", step, i, x, whole[i])
 					}
@@ -436,11 +436,11 @@ func TestFamilyStepsAreBits(t *testing.T) {
 }
 
 // scoresInSteps is the scores of all ids, which come a step at a time.
-func scoresInSteps(t *testing.T, spec familySpec, threads int, ids []int32, step int) (flat []float32) {
+func scoresInSteps(t *testing.T, d *gguf.Draft, threads int, ids []int32, step int) (flat []float32) {
 	t.Helper()
 	it := New(Config{Stdout: io.Discard, Threads: threads})
 	defer it.Close()
-	m, err := openFamily(t, it, draftOf(t, spec))
+	m, err := openFamily(t, it, d)
 	if err != nil {
 		t.Fatal(err)
 	}
