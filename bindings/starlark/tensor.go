@@ -327,8 +327,13 @@ func tensorUnbind(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis", &name); err != nil {
 		return nil, err
 	}
+	x := b.Receiver().(Tensor)
+	if err := interpOf(t).room("a list of views", uint64(max(0, x.Size(name)))*viewBytes); err != nil {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%v; got %s", err, x.Shape()),
+			Hint: fmt.Sprintf("go through a part of it, as in: x.slice(%s=(0, 10)).unbind(%[1]q)", name)}
+	}
 	var views []star.Value
-	for _, view := range b.Receiver().(Tensor).Unbind(name) {
+	for _, view := range x.Unbind(name) {
 		views = append(views, Tensor{view})
 	}
 	return star.NewList(views), nil
