@@ -66,12 +66,13 @@ func (t *Tensor) FindNaN() (place string, is bool) {
 		at = firstNaN(elementsOf[float64](t))
 	default:
 		n := 0
-		t.each(func(offset int) {
-			if at < 0 && math.IsNaN(t.element(offset).(float64)) {
+		for offset := range t.each {
+			if math.IsNaN(t.element(offset).(float64)) {
 				at = n
+				break
 			}
 			n++
-		})
+		}
 	}
 	if at < 0 {
 		return "", false

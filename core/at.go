@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fucina-go/fucina/core/dtype"
 )
@@ -29,13 +30,24 @@ func (x *Tensor) At(axis string, place int) *Tensor {
 }
 
 // Unbind is x at every place of the axis: one view each.
+//
+// Errors: an axis that x lacks.
 func (x *Tensor) Unbind(axis string) []*Tensor {
-	if !x.axes.Has(axis) {
-		x.At(axis, 0) // words the error
+	n := x.Size(axis)
+	if n < 0 {
+		hint := "a scalar has nothing to unbind"
+		if x.Rank() > 0 {
+			near := x.axes.Nearest(axis)
+			if near == "" {
+				near = x.axes.At(0)
+			}
+			hint = fmt.Sprintf("its axes are %s: x.unbind(%q)", strings.Join(x.axes.Names(), ", "), near)
+		}
+		panic(&Error{Op: "unbind", Msg: fmt.Sprintf("no axis %q in %s", axis, x.Shape()), Hint: hint})
 	}
-	views := make([]*Tensor, x.Size(axis))
-	for i := range views {
-		views[i] = x.At(axis, i)
+	var views []*Tensor
+	for i := range n {
+		views = append(views, x.At(axis, i))
 	}
 	return views
 }

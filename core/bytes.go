@@ -67,18 +67,16 @@ func (t *Tensor) WriteElements(w io.Writer) error {
 	}
 	size := t.dtype.Size()
 	buf := make([]byte, 0, min(t.Len()*size, byteChunk))
-	var err error
-	t.each(func(offset int) {
+	for offset := range t.each {
 		buf = append(buf, unsafe.Slice((*byte)(unsafe.Add(t.data, offset*size)), size)...)
-		if len(buf)+size > cap(buf) && err == nil {
-			_, err = w.Write(buf)
+		if len(buf)+size > cap(buf) {
+			if _, err := w.Write(buf); err != nil {
+				return err
+			}
 			buf = buf[:0]
 		}
-	})
-	if err != nil {
-		return err
 	}
-	_, err = w.Write(buf)
+	_, err := w.Write(buf)
 	return err
 }
 
@@ -148,13 +146,15 @@ func (t *Tensor) Assign(v *Tensor) {
 		copy(t.bytes(), v.bytes())
 	} else {
 		var from []int
-		v.each(func(offset int) { from = append(from, offset) })
+		for offset := range v.each {
+			from = append(from, offset)
+		}
 		size, i := t.dtype.Size(), 0
-		t.each(func(offset int) {
+		for offset := range t.each {
 			copy(unsafe.Slice((*byte)(unsafe.Add(t.data, offset*size)), size),
 				unsafe.Slice((*byte)(unsafe.Add(v.data, from[i]*size)), size))
 			i++
-		})
+		}
 	}
 	t.buf.Touch()
 	t.version = t.buf.Version()

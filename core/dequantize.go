@@ -152,7 +152,9 @@ func rowsOf(w *Tensor, axes *axis.List) rowPlaces {
 		} else if w.strides[i] != next {
 			head := w.permuted(axes)
 			places := make([]int, 0, head.Len())
-			head.each(func(offset int) { places = append(places, offset) })
+			for offset := range head.each {
+				places = append(places, offset)
+			}
 			return rowPlaces{places: places}
 		}
 		next = w.strides[i] * w.sizes[i]

@@ -37,7 +37,11 @@ func (c *Ctx) noZero(t *Tensor) {
 		return
 	}
 	buf, zero := []int64(nil), false
-	t.each(func(offset int) { zero = zero || load(t, offset, 1, 1, &buf)[0] == 0 })
+	for offset := range t.each {
+		if zero = load(t, offset, 1, 1, &buf)[0] == 0; zero {
+			break
+		}
+	}
 	if zero {
 		c.Fail(c.c.param(t)+" has a 0, and integers cannot be divided by it",
 			`divide floats: x.cast("f32")`)

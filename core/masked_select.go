@@ -49,14 +49,14 @@ func (a *MaskedSelect) Sizes(s *Sizes) {
 			"a shape-only run has no values, but what keeps the shape instead: x.mul(mask.cast(\"f32\"))")
 	}
 	n, seen := 0, 0
-	a.Mask.each(func(offset int) {
+	for offset := range a.Mask.each {
 		if seen++; seen%pauseLen == 0 {
 			s.c.env.checkStop()
 		}
 		if *(*bool)(unsafe.Add(a.Mask.data, offset)) {
 			n++
 		}
-	})
+	}
 	s.Set(0, string(a.Axis), n*volume(a.X, a.X.axes.Without(a.Mask.axes)))
 }
 

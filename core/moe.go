@@ -494,7 +494,9 @@ func unflat(t *Tensor, name string, like *Tensor, axes Axes) *Tensor {
 func (t *Tensor) in(order *axis.List) []int64 {
 	v := t.permuted(order)
 	list := make([]int64, 0, v.Len())
-	v.each(func(offset int) { list = append(list, v.element(offset).(int64)) })
+	for offset := range v.each {
+		list = append(list, v.element(offset).(int64))
+	}
 	return list
 }
 

@@ -52,13 +52,13 @@ func (a *Nonzero) Sizes(s *Sizes) {
 	} else {
 		one := &Tensor{dtype: a.X.dtype}
 		seen := 0
-		a.X.each(func(offset int) {
+		for offset := range a.X.each {
 			if seen++; seen%pauseLen == 0 {
 				s.c.env.checkStop()
 			}
 			one.data = unsafe.Add(a.X.data, offset*a.X.dtype.Size())
 			eachNonzero(one, 0, 1, func(int) { n++ })
-		})
+		}
 	}
 	for i := range a.X.Rank() {
 		s.Set(i, string(a.Axis), n)

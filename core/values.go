@@ -1,15 +1,27 @@
 package core
 
 import (
+	"iter"
+	"slices"
+
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
+// Elements goes through the elements in the order of the axes: float64, int64 or bool each.
+func (t *Tensor) Elements() iter.Seq[any] {
+	t.mustHaveData("tolist")
+	return func(yield func(any) bool) {
+		for offset := range t.each {
+			if !yield(t.element(offset)) {
+				return
+			}
+		}
+	}
+}
+
 // Values is every element in the order of the axes: float64, int64 or bool each.
 func (t *Tensor) Values() []any {
-	t.mustHaveData("tolist")
-	values := make([]any, 0, t.Len())
-	t.each(func(offset int) { values = append(values, t.element(offset)) })
-	return values
+	return slices.AppendSeq(make([]any, 0, t.Len()), t.Elements())
 }
 
 // Float32s is a copy of every element in the order of the axes, as float32.
@@ -19,10 +31,10 @@ func (t *Tensor) Float32s() []float32 {
 	if t.dtype == dtype.F32 && t.dense() {
 		return append(values, slice[float32](t)...)
 	}
-	t.each(func(offset int) {
-		var buf []float32
+	var buf []float32
+	for offset := range t.each {
 		values = append(values, load(t, offset, 0, 1, &buf)[0])
-	})
+	}
 	return values
 }
 
@@ -30,10 +42,10 @@ func (t *Tensor) Float32s() []float32 {
 func (t *Tensor) Int64s() []int64 {
 	t.mustHaveData("values")
 	values := make([]int64, 0, t.Len())
-	t.each(func(offset int) {
-		var buf []int64
+	var buf []int64
+	for offset := range t.each {
 		values = append(values, load(t, offset, 0, 1, &buf)[0])
-	})
+	}
 	return values
 }
 
@@ -68,15 +80,17 @@ func (t *Tensor) mustBeThere(op string) {
 	}
 }
 
-// each calls f with the offset of every element, in elements, in the order of the axes.
-func (t *Tensor) each(f func(offset int)) {
+// each goes through the offsets of the elements, in elements, in the order of the axes.
+func (t *Tensor) each(yield func(offset int) bool) {
 	if t.Len() == 0 {
 		return
 	}
 	index := make([]int, len(t.sizes))
 	offset := 0
 	for {
-		f(offset)
+		if !yield(offset) {
+			return
+		}
 		k := len(index) - 1
 		for ; k >= 0; k-- {
 			index[k]++

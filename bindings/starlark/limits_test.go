@@ -118,6 +118,7 @@ func TestWorkCountsAsSteps(t *testing.T) {
 		"scopes before a long list": "x = [None] * 1000000\nfor i in range(1 << 20): scope(lambda: 1)",
 		"turns before a long list":  "x = [None] * 1000000\nfor i in steps(1 << 20): pass",
 		"repeated lists":            "for i in range(1 << 20): y = [1] * 1000000",
+		"lists of a tensor":         "x = ones(a=1000000)\nfor i in range(1 << 20): y = x.tolist()",
 		"added lists":               "x = [1] * 1000000\nfor i in range(1 << 20): y = x + x",
 		"extended lists":            "x = []\nfor i in range(1 << 20): x += range(1 << 40)",
 		"repeated text":             "for i in range(1 << 20): y = 'x' * 100000000",
@@ -276,7 +277,9 @@ func TestTooLarge(t *testing.T) {
 			"97.7 KiB; make it in parts, or of a smaller dtype such as f16",
 		`arange(1 << 62, "seq")`: "arange: from 0 to 4.611686018427388e+18 in steps of 1 has 4.611686018427388e+18 " +
 			"elements, more than memory can hold; a larger step makes fewer",
-		"[1] * (1 << 40)":                  "a list of 16384.00 GiB is too large: the limit is 97.7 KiB",
+		"[1] * (1 << 40)": "a list of 16384.00 GiB is too large: the limit is 97.7 KiB",
+		"ones(a=1).expand(b=1 << 40).tolist()": `a list of 90112.00 GiB is too large: the limit is 97.7 KiB; ` +
+			`got f32[b=1099511627776, a=1]; take a part of it, as in: x.slice(b=(0, 10)).tolist()`,
 		"(1, 2) * 1000000":                 "a tuple of 30.5 MiB is too large: the limit is 97.7 KiB",
 		"'ab' * 1000000":                   "string of 1.9 MiB is too large: the limit is 97.7 KiB",
 		"b'ab' * 1000000":                  "bytes of 1.9 MiB is too large: the limit is 97.7 KiB",

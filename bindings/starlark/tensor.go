@@ -270,27 +270,54 @@ func tensorSize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 }
 
 // tensorToList is x.tolist(): nested lists of numbers, or a number for a scalar.
-func tensorToList(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
+func tensorToList(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	if err := star.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	x := b.Receiver().(Tensor)
-	flat := x.Values()
-	var build func(k int) star.Value
-	build = func(k int) star.Value {
-		if k == x.Rank() {
-			v := number(flat[0])
-			flat = flat[1:]
-			return v
+	x, it := b.Receiver().(Tensor), interpOf(t)
+	sizes, elements := x.Sizes(), x.Elements()
+	if k := slices.Index(sizes, 0); k >= 0 { // what holds the lists of nothing is there
+		sizes = sizes[:k]
+		elements = func(yield func(any) bool) {
+			for yield(nil) {
+			}
 		}
-		items := make([]star.Value, x.Sizes()[k])
-		for i := range items {
-			items[i] = build(k + 1)
-		}
-		return star.NewList(items)
 	}
-	return build(0), nil
+	bytes, n := 0.0, 1.0
+	for _, size := range sizes {
+		bytes += n * listBytes
+		n *= float64(size)
+	}
+	if err := it.room("a list", uint64(min(bytes+n*(itemBytes+8), 1<<62))); err != nil {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%v; got %s", err, x.Shape()),
+			Hint: "take a part of it, as in: x.slice(" + x.Axes().At(0) + "=(0, 10)).tolist()"}
+	}
+	made, open := 0, make([][]star.Value, len(sizes)) // the lists that are not full yet
+	for e := range elements {
+		if made++; made%pieceLen == 0 {
+			if err := it.spend(pieceLen / stepItems); err != nil {
+				return nil, err
+			}
+		}
+		if v = star.NewList(nil); e != nil {
+			v = number(e)
+		}
+		k := len(sizes) - 1
+		for ; k >= 0; k-- {
+			if open[k] == nil {
+				open[k] = make([]star.Value, 0, sizes[k])
+			}
+			if open[k] = append(open[k], v); len(open[k]) < sizes[k] {
+				break
+			}
+			v, open[k] = star.NewList(open[k]), nil
+		}
+		if k < 0 {
+			break
+		}
+	}
+	return v, nil
 }
 
 // tensorUnbind is x.unbind(axis): a list of x.at(axis=0), x.at(axis=1), …; as many views as the axis has places.
@@ -300,8 +327,13 @@ func tensorUnbind(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis", &name); err != nil {
 		return nil, err
 	}
+	x := b.Receiver().(Tensor)
+	if err := interpOf(t).room("a list of views", uint64(max(0, x.Size(name)))*viewBytes); err != nil {
+		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%v; got %s", err, x.Shape()),
+			Hint: fmt.Sprintf("go through a part of it, as in: x.slice(%s=(0, 10)).unbind(%[1]q)", name)}
+	}
 	var views []star.Value
-	for _, view := range b.Receiver().(Tensor).Unbind(name) {
+	for _, view := range x.Unbind(name) {
 		views = append(views, Tensor{view})
 	}
 	return star.NewList(views), nil

@@ -95,6 +95,8 @@ func (it *Interp) room(what string, bytes uint64) error {
 const (
 	maxValue  = 1 << 30 // bytes of a text or list that an operator makes
 	itemBytes = 16      // of an element of a list
+	listBytes = 64      // of a list in a list
+	viewBytes = 256     // of a view in a list
 )
 
 // watch returns v, or if it is long, or nobody knows how long, a value that asks every few thousand elements whether
