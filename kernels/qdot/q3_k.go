@@ -5,7 +5,7 @@ package qdot
 // byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale. The integers are weights
 // times their scales, which are -124 to 128, with the other sign, which the factor has too.
 var q3_k = Format{
-	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, factors: true, moves: q3Moves(),
+	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, factors: true, pieces: q3Pieces(),
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, scales := f16(b[108:]), b[96:108]
 		for i := range 16 {
@@ -22,15 +22,17 @@ var q3_k = Format{
 	},
 }
 
-// q3Moves: in a panel follow the scales and for each 128 weights a word of third bits and two of low ones, four times.
+// q3Pieces: in a panel follow the scales and for each 128 weights a word of third bits and two of low ones, four times.
 // Bits 0 to 3 of the w-th word of third bits belong to word w of the low ones, 4 to 7 to word w+4.
-func q3Moves() []move {
-	moves := []move{{24, 25, 0, 1, 0}, {26, 26, 2, 2, 0}}
+func q3Pieces() []piece {
+	pieces := []piece{whole(24, 0), whole(25, 1), whole(26, 2)}
 	for w := range 4 {
-		moves = append(moves, move{w, w + 4, 3 + 3*w, 15 + 3*w, lowNibbles})
+		pieces = append(pieces, halved(w, w+4, 3+3*w, 15+3*w)...)
 	}
-	for w := range 8 {
-		moves = append(moves, move{8 + w, 16 + w, 4 + 3*(w%4) + w/4, 16 + 3*(w%4) + w/4, 0})
+	for i := range 2 {
+		for w := range 8 {
+			pieces = append(pieces, whole(8+8*i+w, 4+12*i+3*(w%4)+w/4))
+		}
 	}
-	return moves
+	return pieces
 }

@@ -2,7 +2,7 @@ package qdot
 
 // q5_k: as q4_k, with 32 bytes before the last 128, of which byte j has the fifth bit of weight 32i+j in bit i.
 var q5_k = Format{
-	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offsets: 1, moves: q5Moves(),
+	Name: "q5_k", Block: 256, Bytes: 176, each: 32, offsets: 1, pieces: q5Pieces(),
 	expand: func(q []int8, s, m []float32, b []byte) {
 		Sixes(s, m, b)
 		for j := 0; j < 256; j += 8 {
@@ -12,17 +12,18 @@ var q5_k = Format{
 	},
 }
 
-// q5Moves: in a panel follow the four words that q4_k begins with, too, and for each 128 weights a word of fifth bits
+// q5Pieces: in a panel follow the four words that q4_k begins with, too, and for each 128 weights a word of fifth bits
 // and two of the first 64 weights' other bits, four times, and the eight of the other 64. Bits 0 to 3 of the w-th word
 // of fifth bits belong to the words w of either eight, 4 to 7 to the words w+4.
-func q5Moves() []move {
-	moves := []move{{0, 1, 0, 1, 0}, {2, 3, 2, 3, 0}}
+func q5Pieces() (pieces []piece) {
 	for w := range 4 {
-		moves = append(moves, move{4 + w, 8 + w, 4 + 3*w, 24 + 3*w, lowNibbles})
+		pieces = append(pieces, whole(w, w))
+		pieces = append(pieces, halved(4+w, 8+w, 4+3*w, 24+3*w)...)
 	}
-	for w := range 8 {
-		moves = append(moves, move{12 + w, 28 + w, 5 + 3*(w%4) + w/4, 25 + 3*(w%4) + w/4, 0},
-			move{20 + w, 36 + w, 16 + w, 36 + w, 0})
+	for i := range 2 {
+		for w := range 8 {
+			pieces = append(pieces, whole(12+16*i+w, 5+20*i+3*(w%4)+w/4), whole(20+16*i+w, 16+20*i+w))
+		}
 	}
-	return moves
+	return pieces
 }

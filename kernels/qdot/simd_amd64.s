@@ -102070,46 +102070,34 @@ done:
 	VZEROUPPER
 	RET
 
-// moveWords sets the words of 16 rows at panel to those at block as n moves say, structures of 5
-// words. See move.
-// A turn reads and writes two words of 16 rows.
+// movePieces puts n pieces of the words of 16 rows at block, structures of 5 words, where they belong
+// in those at panel. See piece.
+// A turn reads and writes a word of 16 rows.
 //
-// func moveWordsAVX2(panel, block *byte, moves *int, n int)
-TEXT ·moveWordsAVX2(SB), NOSPLIT, $0-32
+// func movePiecesAVX2(panel, block *byte, pieces *int, n int)
+TEXT ·movePiecesAVX2(SB), NOSPLIT, $0-32
 	MOVQ panel+0(FP), DI
 	MOVQ block+8(FP), SI
-	MOVQ moves+16(FP), DX
+	MOVQ pieces+16(FP), DX
 	MOVQ n+24(FP), CX
 loop:
 	MOVQ 0(DX), R8
 	SHLQ $6, R8
 	MOVQ 8(DX), R9
 	SHLQ $6, R9
-	MOVQ 16(DX), R10
-	SHLQ $6, R10
-	MOVQ 24(DX), R11
-	SHLQ $6, R11
-	VPBROADCASTQ 32(DX), Y6
-	VMOVDQU 0(SI)(R8*1), Y0
-	VMOVDQU 0(SI)(R9*1), Y1
-	VPSRLD $4, Y0, Y2
-	VPXOR Y1, Y2, Y2
-	VPAND Y6, Y2, Y2
-	VPXOR Y2, Y1, Y1
-	VPSLLD $4, Y2, Y2
-	VPXOR Y2, Y0, Y0
-	VMOVDQU Y0, 0(DI)(R10*1)
-	VMOVDQU Y1, 0(DI)(R11*1)
-	VMOVDQU 32(SI)(R8*1), Y0
-	VMOVDQU 32(SI)(R9*1), Y1
-	VPSRLD $4, Y0, Y2
-	VPXOR Y1, Y2, Y2
-	VPAND Y6, Y2, Y2
-	VPXOR Y2, Y1, Y1
-	VPSLLD $4, Y2, Y2
-	VPXOR Y2, Y0, Y0
-	VMOVDQU Y0, 32(DI)(R10*1)
-	VMOVDQU Y1, 32(DI)(R11*1)
+	VMOVQ 16(DX), X4
+	VMOVQ 24(DX), X5
+	VPBROADCASTD 32(DX), Y6
+	VPAND 0(SI)(R8*1), Y6, Y0
+	VPSLLD X4, Y0, Y0
+	VPSRLD X5, Y0, Y0
+	VPOR 0(DI)(R9*1), Y0, Y0
+	VMOVDQU Y0, 0(DI)(R9*1)
+	VPAND 32(SI)(R8*1), Y6, Y0
+	VPSLLD X4, Y0, Y0
+	VPSRLD X5, Y0, Y0
+	VPOR 32(DI)(R9*1), Y0, Y0
+	VMOVDQU Y0, 32(DI)(R9*1)
 	ADDQ $40, DX
 	DECQ CX
 	JNE loop

@@ -43548,67 +43548,51 @@ done:
 	BNE block
 	RET
 
-// moveWords sets the words of 16 rows at panel to those at block as n moves say, structures of 5
-// words. See move.
-// A turn reads and writes two words of 16 rows.
+// movePieces puts n pieces of the words of 16 rows at block, structures of 5 words, where they belong
+// in those at panel. See piece.
+// A turn reads and writes a word of 16 rows.
 //
-// func moveWordsNEON(panel, block *byte, moves *int, n int)
-TEXT ·moveWordsNEON(SB), NOSPLIT, $0-32
+// func movePiecesNEON(panel, block *byte, pieces *int, n int)
+TEXT ·movePiecesNEON(SB), NOSPLIT, $0-32
 	MOVD panel+0(FP), R0
 	MOVD block+8(FP), R1
-	MOVD moves+16(FP), R2
+	MOVD pieces+16(FP), R2
 	MOVD n+24(FP), R3
 loop:
 	MOVD 0(R2), R4
 	ADD R4<<6, R1, R4
 	MOVD 8(R2), R5
-	ADD R5<<6, R1, R5
+	ADD R5<<6, R0, R5
 	MOVD 16(R2), R6
-	ADD R6<<6, R0, R6
 	MOVD 24(R2), R7
-	ADD R7<<6, R0, R7
+	SUB R7, R6
+	VDUP R6, V5.S4
 	MOVD 32(R2), R8
-	VDUP R8, V6.D2
+	VDUP R8, V6.S4
 	FMOVQ 0(R4), F0
 	FMOVQ 0(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 0(R6)
-	FMOVQ F1, 0(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	FMOVQ 16(R4), F0
 	FMOVQ 16(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 16(R6)
-	FMOVQ F1, 16(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 16(R5)
 	FMOVQ 32(R4), F0
 	FMOVQ 32(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 32(R6)
-	FMOVQ F1, 32(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 32(R5)
 	FMOVQ 48(R4), F0
 	FMOVQ 48(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 48(R6)
-	FMOVQ F1, 48(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 48(R5)
 	ADD $40, R2
 	SUBS $1, R3
 	BNE loop
