@@ -12,18 +12,26 @@ var q5_k = Format{
 	},
 }
 
-// q5Pieces: in a panel follow the four words that q4_k begins with, too, and for each 128 weights a word of fifth bits
-// and two of the first 64 weights' other bits, four times, and the eight of the other 64. Bits 0 to 3 of the w-th word
-// of fifth bits belong to the words w of either eight, 4 to 7 to the words w+4.
+// q5Pieces: in a panel follow the four words that q4_k begins with, too, and for each 64 weights twice a word and four
+// more. Bytes of the four have a weight of the first 32 in bits 0 to 4, and the high 3 bits of one of the others in 5 to
+// 7, whose low 2 are those of the word before them, at bit 0 for the first of the four, 2, 4 and 6 for the others.
 func q5Pieces() (pieces []piece) {
+	const bytes = ones & (1<<32 - 1)
+	move := func(from, fromBit, to, toBit int, bits uint32) {
+		pieces = append(pieces, shifted(from, to, toBit-fromBit, bits*bytes<<fromBit))
+	}
 	for w := range 4 {
 		pieces = append(pieces, whole(w, w))
-		pieces = append(pieces, halved(4+w, 8+w, 4+3*w, 24+3*w)...)
 	}
-	for i := range 2 {
-		for w := range 8 {
-			pieces = append(pieces, whole(12+16*i+w, 5+20*i+3*(w%4)+w/4), whole(20+16*i+w, 16+20*i+w))
-		}
+	for n := range 32 {
+		i, w := n/8, n%8
+		rest := 4 + n/4*5
+		to := rest + 1 + n%4
+		move(12+n, 0, to, 0, 15)
+		move(12+n, 4, rest, w%4*2, 3)
+		move(12+n, 6, to, 5, 3)
+		move(4+w, 2*i, to, 4, 1)
+		move(4+w, 2*i+1, to, 7, 1)
 	}
 	return pieces
 }

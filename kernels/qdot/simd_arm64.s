@@ -193,7 +193,6 @@ TEXT ·vecQ4_K(SB), NOSPLIT, $0-72
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
-	FMOVQ 64(R11), F25
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -275,9 +274,9 @@ part0:
 	FMOVQ 128(R9), F6
 	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVS 32(R3), F8
@@ -292,10 +291,10 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	FMOVS 92(R3), F6
@@ -399,10 +398,10 @@ part1:
 	FMOVQ 128(R9), F7
 	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
 	FMOVS 152(R3), F5
@@ -417,10 +416,10 @@ part1:
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
 	FMOVS 212(R3), F7
@@ -510,8 +509,8 @@ part2:
 	FMOVQ 1664(R9), F4
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4f81e880 // SDOT V0, V4, V1[2]
 	FMOVQ 1728(R9), F4
@@ -523,53 +522,49 @@ part2:
 	FMOVQ 64(R9), F1
 	FMOVQ 128(R9), F4
 	FMOVQ 192(R9), F5
-	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
-	WORD $0x4e391ca8 // AND V8, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x6f3c04a2 // USHR V2, V5, $4 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1d0a // AND V10, V8, V26 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 272(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	WORD $0x4e3b1c25 // AND V5, V1, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
+	FMOVS 272(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 276(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x6f3804a2 // USHR V2, V5, $8 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c2a // AND V10, V1, V26 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c82 // AND V2, V4, V26 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
+	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 276(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	FMOVS 332(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	FMOVS 332(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 336(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 336(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -595,119 +590,116 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F2
-	WORD $0x0e612847 // XTN V7, V2, V0 of 4-byte lanes
+	FMOVQ 0(R9), F1
+	WORD $0x0e612827 // XTN V7, V1, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
 	FMOVQ 1792(R9), F0
 	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
-	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e0ca // SDOT V10, V6, V5[0]
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 360(R3), F8
+	WORD $0x4f88e0c2 // SDOT V2, V6, V8[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 420(R3), F4
-	WORD $0x4f84e006 // SDOT V6, V0, V4[0]
+	FMOVQ 420(R3), F5
+	WORD $0x4f85e006 // SDOT V6, V0, V5[0]
 	FMOVQ 1856(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa4e006 // SDOT V6, V0, V4[1]
+	WORD $0x4fa5e006 // SDOT V6, V0, V5[1]
 	FMOVQ 1920(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4f84e806 // SDOT V6, V0, V4[2]
+	WORD $0x4f85e806 // SDOT V6, V0, V5[2]
 	FMOVQ 1984(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa4e806 // SDOT V6, V0, V4[3]
-	FMOVQ 2048(R9), F4
-	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
-	FMOVQ 376(R3), F5
-	WORD $0x4f85e00a // SDOT V10, V0, V5[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e806 // SDOT V6, V0, V5[3]
+	FMOVQ 2048(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	FMOVQ 376(R3), F8
+	WORD $0x4f88e002 // SDOT V2, V0, V8[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	FMOVQ 436(R3), F0
-	WORD $0x4f80e086 // SDOT V6, V4, V0[0]
-	FMOVQ 2112(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa0e086 // SDOT V6, V4, V0[1]
-	FMOVQ 2176(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4f80e0a6 // SDOT V6, V5, V0[0]
+	FMOVQ 2112(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa0e0a6 // SDOT V6, V5, V0[1]
+	FMOVQ 2176(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f80e886 // SDOT V6, V4, V0[2]
-	FMOVQ 2240(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa0e886 // SDOT V6, V4, V0[3]
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4f80e8a6 // SDOT V6, V5, V0[2]
+	FMOVQ 2240(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa0e8a6 // SDOT V6, V5, V0[3]
 	FMOVQ 64(R9), F0
-	FMOVQ 128(R9), F4
-	FMOVQ 192(R9), F5
-	WORD $0x6f2e0401 // USHR V1, V0, $18 of 4-byte lanes
-	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x6f2e0483 // USHR V3, V4, $18 of 4-byte lanes
-	WORD $0x6f2c04a1 // USHR V1, V5, $20 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVQ 128(R9), F5
+	FMOVQ 192(R9), F8
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3c1d00 // AND V0, V8, V28 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
+	WORD $0x6f300408 // USHR V8, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e22dd08 // FMUL V8, V8, V2 of 4-byte lanes
-	FMOVS 392(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 396(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f2804a1 // USHR V1, V5, $24 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c08 // AND V8, V0, V26 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c81 // AND V1, V4, V26 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	FMOVS 452(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	FMOVS 392(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 396(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	FMOVS 452(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 456(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 456(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -745,7 +737,7 @@ TEXT ·vecQ6_K(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 80(R11), F29
+	FMOVQ 64(R11), F29
 	FMOVQ 0(R11), F28
 	SUB $64, R6
 unit:
@@ -1597,9 +1589,9 @@ TEXT ·vecQ5_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 80(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 112(R11), F27
 	FMOVQ 0(R11), F26
 	SUB $64, R6
 unit:
@@ -1731,9 +1723,9 @@ TEXT ·vecQ5_1(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 80(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 112(R11), F27
 	FMOVQ 0(R11), F26
 	SUB $64, R6
 unit:
@@ -1873,12 +1865,11 @@ TEXT ·vecQ5_K(SB), NOSPLIT, $0-72
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 128(R11), F28
-	FMOVQ 0(R11), F27
-	FMOVQ 144(R11), F26
-	FMOVQ 160(R11), F25
-	FMOVQ 32(R11), F24
+	FMOVQ 144(R11), F27
+	FMOVQ 160(R11), F26
+	FMOVQ 32(R11), F25
+	FMOVQ 0(R11), F24
 	FMOVQ 48(R11), F23
-	FMOVQ 64(R11), F22
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -1903,136 +1894,121 @@ part0:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 256(R9), F2
 	FMOVQ 320(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
 	FMOVQ 0(R3), F6
-	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
+	WORD $0x4f86e085 // SDOT V5, V4, V6[0]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 60(R3), F2
-	WORD $0x4f82e0a3 // SDOT V3, V5, V2[0]
-	FMOVQ 256(R9), F5
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 60(R3), F3
+	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
+	FMOVQ 256(R9), F4
 	FMOVQ 384(R9), F7
-	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 16(R3), F8
-	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4fa6e105 // SDOT V5, V8, V6[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	FMOVQ 76(R3), F7
-	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
-	FMOVQ 448(R9), F9
-	FMOVQ 512(R9), F5
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	WORD $0x4fa6e164 // SDOT V4, V11, V6[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa2e163 // SDOT V3, V11, V2[1]
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
+	FMOVQ 256(R9), F8
+	FMOVQ 448(R9), F4
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4f86e8e5 // SDOT V5, V7, V6[2]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
+	FMOVQ 256(R9), F7
+	FMOVQ 512(R9), F8
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 448(R9), F11
-	FMOVQ 576(R9), F5
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa8e144 // SDOT V4, V10, V8[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d6a // AND V10, V11, V26 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
-	WORD $0x4fa7e143 // SDOT V3, V10, V7[1]
-	FMOVQ 640(R9), F10
-	FMOVQ 704(R9), F5
-	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1cab // AND V11, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4f86e924 // SDOT V4, V9, V6[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d49 // AND V9, V10, V26 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4f82e923 // SDOT V3, V9, V2[2]
-	FMOVQ 640(R9), F9
-	FMOVQ 768(R9), F5
-	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	WORD $0x4f88e964 // SDOT V4, V11, V8[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4f87e963 // SDOT V3, V11, V7[2]
-	FMOVQ 832(R9), F11
-	FMOVQ 896(R9), F5
-	WORD $0x4f24556b // SHL V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa6e944 // SDOT V4, V10, V6[3]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
-	FMOVQ 832(R9), F2
-	FMOVQ 960(R9), F6
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa8e964 // SDOT V4, V11, V8[3]
+	WORD $0x4fa6e885 // SDOT V5, V4, V6[3]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
+	FMOVQ 576(R9), F3
+	FMOVQ 640(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e0e5 // SDOT V5, V7, V8[0]
 	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 76(R3), F3
+	WORD $0x4f83e0e2 // SDOT V2, V7, V3[0]
+	FMOVQ 576(R9), F7
+	FMOVQ 704(R9), F6
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
+	WORD $0x4fa8e085 // SDOT V5, V4, V8[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
+	FMOVQ 576(R9), F4
+	FMOVQ 768(R9), F7
+	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
+	WORD $0x4f88e8c5 // SDOT V5, V6, V8[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4f83e8c2 // SDOT V2, V6, V3[2]
+	FMOVQ 576(R9), F6
+	FMOVQ 832(R9), F4
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c88 // AND V8, V4, V27 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa7e903 // SDOT V3, V8, V7[3]
-	FMOVQ 64(R9), F7
+	WORD $0x4fa3e902 // SDOT V2, V8, V3[3]
+	FMOVQ 64(R9), F3
 	FMOVQ 128(R9), F8
-	WORD $0x4e381ce6 // AND V6, V7, V24 of 4-byte lanes
-	WORD $0x4e381d02 // AND V2, V8, V24 of 4-byte lanes
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 36(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc4b // FMUL V11, V2, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVS 32(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 36(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
 	FMOVS 92(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4f3f0463 // SSHR V3, V3, $1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 96(R3), F8
 	VDUP V8.S[0], V8.S4
@@ -2070,149 +2046,130 @@ part1:
 	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
 	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
 	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
-	FMOVQ 256(R9), F3
-	FMOVQ 1024(R9), F1
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c6b // AND V11, V3, V28 of 4-byte lanes
-	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
+	FMOVQ 896(R9), F2
+	FMOVQ 960(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
 	VEOR V7.B16, V7.B16, V7.B16
-	FMOVQ 120(R3), F2
-	WORD $0x4f82e167 // SDOT V7, V11, V2[0]
+	FMOVQ 120(R3), F4
+	WORD $0x4f84e067 // SDOT V7, V3, V4[0]
 	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c6b // AND V11, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
-	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 180(R3), F3
-	WORD $0x4f83e161 // SDOT V1, V11, V3[0]
-	FMOVQ 448(R9), F11
-	FMOVQ 1088(R9), F4
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1d65 // AND V5, V11, V28 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa2e0a7 // SDOT V7, V5, V2[1]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1d65 // AND V5, V11, V26 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4fa3e0a1 // SDOT V1, V5, V3[1]
-	FMOVQ 640(R9), F5
-	FMOVQ 1152(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c8b // AND V11, V4, V27 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 180(R3), F1
+	WORD $0x4f81e062 // SDOT V2, V3, V1[0]
+	FMOVQ 896(R9), F3
+	FMOVQ 1024(R9), F5
 	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
-	WORD $0x4f82e8c7 // SDOT V7, V6, V2[2]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4f83e8c1 // SDOT V1, V6, V3[2]
-	FMOVQ 832(R9), F6
-	FMOVQ 1216(R9), F4
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa2e967 // SDOT V7, V11, V2[3]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
-	FMOVQ 256(R9), F3
-	FMOVQ 1280(R9), F2
+	WORD $0x4fa4e0c7 // SDOT V7, V6, V4[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	FMOVQ 136(R3), F4
-	WORD $0x4f84e0c7 // SDOT V7, V6, V4[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	FMOVQ 196(R3), F2
-	WORD $0x4f82e0c1 // SDOT V1, V6, V2[0]
-	FMOVQ 448(R9), F6
-	FMOVQ 1344(R9), F3
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c6b // AND V11, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x4fa4e0a7 // SDOT V7, V5, V4[1]
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
+	FMOVQ 896(R9), F6
+	FMOVQ 1088(R9), F3
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4f84e8a7 // SDOT V7, V5, V4[2]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4fa2e0a1 // SDOT V1, V5, V2[1]
-	FMOVQ 640(R9), F5
-	FMOVQ 1408(R9), F3
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1cab // AND V11, V5, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4f84e967 // SDOT V7, V11, V4[2]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1cab // AND V11, V5, V26 of 4-byte lanes
-	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
-	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
-	FMOVQ 832(R9), F11
-	FMOVQ 1472(R9), F3
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4fa4e8c7 // SDOT V7, V6, V4[3]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1d64 // AND V4, V11, V26 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4f81e8a2 // SDOT V2, V5, V1[2]
+	FMOVQ 896(R9), F5
+	FMOVQ 1152(R9), F6
+	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
+	WORD $0x4fa4e867 // SDOT V7, V3, V4[3]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4fa1e882 // SDOT V2, V4, V1[3]
+	FMOVQ 1216(R9), F1
+	FMOVQ 1280(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	FMOVQ 136(R3), F6
+	WORD $0x4f86e0a7 // SDOT V7, V5, V6[0]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	FMOVQ 196(R3), F1
+	WORD $0x4f81e0a2 // SDOT V2, V5, V1[0]
+	FMOVQ 1216(R9), F5
+	FMOVQ 1344(R9), F4
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4fa6e067 // SDOT V7, V3, V6[1]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa1e062 // SDOT V2, V3, V1[1]
+	FMOVQ 1216(R9), F3
+	FMOVQ 1408(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4f86e887 // SDOT V7, V4, V6[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4fa2e881 // SDOT V1, V4, V2[3]
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F4
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6f30048b // USHR V11, V4, $16 of 4-byte lanes
-	WORD $0x4e381d6b // AND V11, V11, V24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e28dd6b // FMUL V11, V11, V8 of 4-byte lanes
-	FMOVS 152(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVS 156(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dd66 // FMUL V6, V11, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4f81e882 // SDOT V2, V4, V1[2]
+	FMOVQ 1216(R9), F4
+	FMOVQ 1472(R9), F3
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4fa6e8a7 // SDOT V7, V5, V6[3]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa1e8c2 // SDOT V2, V6, V1[3]
+	FMOVQ 64(R9), F1
+	FMOVQ 128(R9), F6
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	FMOVS 212(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
-	WORD $0x4f3f0421 // SSHR V1, V1, $1 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f3004c3 // USHR V3, V6, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e28dc63 // FMUL V3, V3, V8 of 4-byte lanes
+	FMOVS 152(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 156(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 216(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	FMOVS 212(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 216(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dd06 // FMUL V6, V8, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2238,164 +2195,145 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F4
-	WORD $0x0e612888 // XTN V8, V4, V0 of 4-byte lanes
+	FMOVQ 0(R9), F6
+	WORD $0x0e6128c8 // XTN V8, V6, V0 of 4-byte lanes
 	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
-	WORD $0x0e612884 // XTN V4, V4, V0 of 4-byte lanes
-	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3d1c84 // EOR V4, V4, V29 of 4-byte lanes
-	FMOVQ 1536(R9), F1
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x0e6128c6 // XTN V6, V6, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3d1cc6 // EOR V6, V6, V29 of 4-byte lanes
+	FMOVQ 1536(R9), F2
 	FMOVQ 1600(R9), F0
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 240(R3), F11
-	WORD $0x4f8be0c2 // SDOT V2, V6, V11[0]
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 240(R3), F3
+	WORD $0x4f83e025 // SDOT V5, V1, V3[0]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	VEOR V0.B16, V0.B16, V0.B16
-	FMOVQ 300(R3), F1
-	WORD $0x4f81e0c0 // SDOT V0, V6, V1[0]
-	FMOVQ 1536(R9), F6
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c01 // AND V1, V0, V27 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 300(R3), F0
+	WORD $0x4f80e022 // SDOT V2, V1, V0[0]
+	FMOVQ 1536(R9), F1
 	FMOVQ 1664(R9), F7
-	WORD $0x4e3b1ce3 // AND V3, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	FMOVQ 256(R3), F3
-	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e085 // SDOT V5, V4, V3[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	FMOVQ 316(R3), F7
-	WORD $0x4f87e0a0 // SDOT V0, V5, V7[0]
-	FMOVQ 1728(R9), F5
-	FMOVQ 1792(R9), F6
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4fabe122 // SDOT V2, V9, V11[1]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4fa1e120 // SDOT V0, V9, V1[1]
-	FMOVQ 1728(R9), F9
-	FMOVQ 1856(R9), F6
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ce4 // AND V4, V7, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa0e082 // SDOT V2, V4, V0[1]
+	FMOVQ 1536(R9), F4
+	FMOVQ 1728(R9), F1
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x4f83e8e5 // SDOT V5, V7, V3[2]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4f80e8e2 // SDOT V2, V7, V0[2]
+	FMOVQ 1536(R9), F7
+	FMOVQ 1792(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e825 // SDOT V5, V1, V3[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4fa3e142 // SDOT V2, V10, V3[1]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d2a // AND V10, V9, V26 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa7e140 // SDOT V0, V10, V7[1]
-	FMOVQ 1920(R9), F10
-	FMOVQ 1984(R9), F6
-	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4f8be8a2 // SDOT V2, V5, V11[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d45 // AND V5, V10, V26 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f81e8a0 // SDOT V0, V5, V1[2]
-	FMOVQ 1920(R9), F5
-	FMOVQ 2048(R9), F6
-	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4f83e922 // SDOT V2, V9, V3[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4f87e920 // SDOT V0, V9, V7[2]
-	FMOVQ 2112(R9), F9
-	FMOVQ 2176(R9), F6
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
-	WORD $0x4fabe942 // SDOT V2, V10, V11[3]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4fa1e960 // SDOT V0, V11, V1[3]
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fa0e862 // SDOT V2, V3, V0[3]
+	FMOVQ 1856(R9), F0
+	FMOVQ 1920(R9), F3
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	FMOVQ 256(R3), F4
+	WORD $0x4f84e0e5 // SDOT V5, V7, V4[0]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
+	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	FMOVQ 316(R3), F0
+	WORD $0x4f80e0e2 // SDOT V2, V7, V0[0]
+	FMOVQ 1856(R9), F7
+	FMOVQ 1984(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e025 // SDOT V5, V1, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	WORD $0x4fa0e022 // SDOT V2, V1, V0[1]
+	FMOVQ 1856(R9), F1
+	FMOVQ 2048(R9), F7
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ce3 // AND V3, V7, V27 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
+	FMOVQ 1856(R9), F3
 	FMOVQ 2112(R9), F1
-	FMOVQ 2240(R9), F11
-	WORD $0x4e3b1d66 // AND V6, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4fa3e922 // SDOT V2, V9, V3[3]
-	WORD $0x6f3d056b // USHR V11, V11, $3 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
-	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
-	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x4fa7e860 // SDOT V0, V3, V7[3]
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa0e882 // SDOT V2, V4, V0[3]
 	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 64(R9), F7
-	FMOVQ 128(R9), F3
-	FMOVQ 192(R9), F11
-	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
-	WORD $0x4e361d69 // AND V9, V11, V22 of 4-byte lanes
-	WORD $0x4e371c26 // AND V6, V1, V23 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x6f3e0469 // USHR V9, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0561 // USHR V1, V11, $4 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371d2a // AND V10, V9, V23 of 4-byte lanes
-	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e24dd4a // FMUL V10, V10, V4 of 4-byte lanes
-	FMOVS 272(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 276(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
-	WORD $0x6f380561 // USHR V1, V11, $8 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371cea // AND V10, V7, V23 of 4-byte lanes
-	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c61 // AND V1, V3, V23 of 4-byte lanes
-	WORD $0x4eab1c21 // ORR V1, V1, V11 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e371c00 // AND V0, V0, V23 of 4-byte lanes
+	WORD $0x4e381c61 // AND V1, V3, V24 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c60 // AND V0, V3, V24 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc84 // FMUL V4, V4, V8 of 4-byte lanes
+	WORD $0x4e391c03 // AND V3, V0, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc63 // FMUL V3, V3, V6 of 4-byte lanes
+	FMOVS 272(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 276(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	FMOVS 332(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4f3f0400 // SSHR V0, V0, $1 of 4-byte lanes
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 336(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVS 332(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 336(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2421,168 +2359,146 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F1
-	WORD $0x0e612824 // XTN V4, V1, V0 of 4-byte lanes
-	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
-	FMOVQ 1536(R9), F0
-	FMOVQ 2304(R9), F8
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1d0a // AND V10, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c0b // AND V11, V0, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 0(R9), F0
+	WORD $0x0e612806 // XTN V6, V0, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
+	FMOVQ 2176(R9), F2
+	FMOVQ 2240(R9), F8
+	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
+	VEOR V7.B16, V7.B16, V7.B16
 	FMOVQ 360(R3), F3
-	WORD $0x4f83e16a // SDOT V10, V11, V3[0]
+	WORD $0x4f83e027 // SDOT V7, V1, V3[0]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c0b // AND V11, V0, V26 of 4-byte lanes
-	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	VEOR V8.B16, V8.B16, V8.B16
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e168 // SDOT V8, V11, V0[0]
-	FMOVQ 1728(R9), F11
-	FMOVQ 2368(R9), F7
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1ce2 // AND V2, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4fa3e0ca // SDOT V10, V6, V3[1]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa0e0c8 // SDOT V8, V6, V0[1]
-	FMOVQ 1920(R9), F6
-	FMOVQ 2432(R9), F7
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1ceb // AND V11, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
-	WORD $0x4eab1c42 // ORR V2, V2, V11 of 4-byte lanes
-	WORD $0x4f83e84a // SDOT V10, V2, V3[2]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4f80e848 // SDOT V8, V2, V0[2]
-	FMOVQ 2112(R9), F2
-	FMOVQ 2496(R9), F7
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4fa3e96a // SDOT V10, V11, V3[3]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4fa0e868 // SDOT V8, V3, V0[3]
-	FMOVQ 1536(R9), F0
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 420(R3), F8
+	WORD $0x4f88e022 // SDOT V2, V1, V8[0]
+	FMOVQ 2176(R9), F1
+	FMOVQ 2304(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4fa3e087 // SDOT V7, V4, V3[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	FMOVQ 2176(R9), F4
+	FMOVQ 2368(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4f83e8a7 // SDOT V7, V5, V3[2]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c25 // AND V5, V1, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4f88e8a2 // SDOT V2, V5, V8[2]
+	FMOVQ 2176(R9), F5
+	FMOVQ 2432(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e827 // SDOT V7, V1, V3[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
+	FMOVQ 2496(R9), F8
 	FMOVQ 2560(R9), F3
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	FMOVQ 376(R3), F7
-	WORD $0x4f87e04a // SDOT V10, V2, V7[0]
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	FMOVQ 376(R3), F4
+	WORD $0x4f84e0a7 // SDOT V7, V5, V4[0]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c02 // AND V2, V0, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	FMOVQ 436(R3), F3
-	WORD $0x4f83e048 // SDOT V8, V2, V3[0]
-	FMOVQ 1728(R9), F2
-	FMOVQ 2624(R9), F0
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1c0b // AND V11, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
-	WORD $0x4fa7e0ca // SDOT V10, V6, V7[1]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	FMOVQ 436(R3), F8
+	WORD $0x4f88e0a2 // SDOT V2, V5, V8[0]
+	FMOVQ 2496(R9), F5
+	FMOVQ 2624(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e027 // SDOT V7, V1, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	WORD $0x4fa3e0c8 // SDOT V8, V6, V3[1]
-	FMOVQ 1920(R9), F6
-	FMOVQ 2688(R9), F0
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea21d6b // ORR V11, V11, V2 of 4-byte lanes
-	WORD $0x4f87e96a // SDOT V10, V11, V7[2]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1ccb // AND V11, V6, V26 of 4-byte lanes
-	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
-	WORD $0x4f83e968 // SDOT V8, V11, V3[2]
-	FMOVQ 2112(R9), F11
-	FMOVQ 2752(R9), F0
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1d62 // AND V2, V11, V28 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4fa7e84a // SDOT V10, V2, V7[3]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1d67 // AND V7, V11, V26 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
-	WORD $0x4fa3e8e8 // SDOT V8, V7, V3[3]
-	FMOVQ 64(R9), F3
-	FMOVQ 128(R9), F7
-	FMOVQ 192(R9), F0
-	WORD $0x6f2e046b // USHR V11, V3, $18 of 4-byte lanes
-	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
-	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
-	WORD $0x4e371d66 // AND V6, V11, V23 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
-	WORD $0x6f2c040b // USHR V11, V0, $20 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e24dcc6 // FMUL V6, V6, V4 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	FMOVS 392(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2bdd4b // FMUL V11, V10, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 396(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
-	WORD $0x6f28040b // USHR V11, V0, $24 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
-	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
-	WORD $0x4e371ceb // AND V11, V7, V23 of 4-byte lanes
-	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e21dd61 // FMUL V1, V11, V1 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
-	WORD $0x4f3f0508 // SSHR V8, V8, $1 of 4-byte lanes
+	WORD $0x4fa8e022 // SDOT V2, V1, V8[1]
+	FMOVQ 2496(R9), F1
+	FMOVQ 2688(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4f84e867 // SDOT V7, V3, V4[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
+	FMOVQ 2496(R9), F3
+	FMOVQ 2752(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e8a7 // SDOT V7, V5, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e371d08 // AND V8, V8, V23 of 4-byte lanes
+	WORD $0x4e381c61 // AND V1, V3, V24 of 4-byte lanes
+	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c68 // AND V8, V3, V24 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	WORD $0x6f300503 // USHR V3, V8, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 396(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 456(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVS 452(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 456(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2720,9 +2636,9 @@ TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-72
 	MOVD $consts<>(SB), R11
 	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
-	FMOVQ 48(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 192(R11), F25
+	FMOVQ 192(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 224(R11), F25
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3262,7 +3178,7 @@ TEXT ·vecMXFP4(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 	SUB $64, R6
@@ -3371,7 +3287,7 @@ TEXT ·vecTQ2_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F29
+	FMOVQ 160(R11), F29
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3728,8 +3644,8 @@ TEXT ·vecQ2_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F28
-	FMOVQ 240(R11), F30
+	FMOVQ 160(R11), F28
+	FMOVQ 256(R11), F30
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3858,8 +3774,8 @@ TEXT ·vecQ2_K(SB), NOSPLIT, $0-72
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 224(R11), F28
-	FMOVQ 64(R11), F27
+	FMOVQ 160(R11), F28
+	FMOVQ 208(R11), F27
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -4418,13 +4334,13 @@ TEXT ·vecQ3_K(SB), NOSPLIT, $0-72
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 256(R11), F28
-	FMOVQ 272(R11), F27
-	FMOVQ 224(R11), F26
+	FMOVQ 272(R11), F28
+	FMOVQ 288(R11), F27
+	FMOVQ 160(R11), F26
 	FMOVQ 32(R11), F25
-	FMOVQ 192(R11), F24
-	FMOVQ 48(R11), F23
-	FMOVQ 64(R11), F22
+	FMOVQ 224(R11), F24
+	FMOVQ 192(R11), F23
+	FMOVQ 208(R11), F22
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -5023,16 +4939,16 @@ TEXT ·vecIQ2_XXS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F29
-	FMOVQ 304(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
-	FMOVQ 400(R11), F20
+	FMOVQ 304(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -6542,17 +6458,17 @@ TEXT ·vecIQ2_XS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F29
-	FMOVQ 416(R11), F28
-	FMOVQ 432(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 112(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 352(R11), F22
-	FMOVQ 368(R11), F21
-	FMOVQ 384(R11), F20
-	FMOVQ 400(R11), F19
+	FMOVQ 304(R11), F29
+	FMOVQ 432(R11), F28
+	FMOVQ 448(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 336(R11), F24
+	FMOVQ 352(R11), F23
+	FMOVQ 368(R11), F22
+	FMOVQ 384(R11), F21
+	FMOVQ 400(R11), F20
+	FMOVQ 416(R11), F19
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -8294,15 +8210,15 @@ TEXT ·vecIQ2_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F29
-	FMOVQ 448(R11), F28
-	FMOVQ 304(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 112(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 384(R11), F22
-	FMOVQ 400(R11), F21
+	FMOVQ 304(R11), F29
+	FMOVQ 464(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 336(R11), F24
+	FMOVQ 352(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -9875,16 +9791,16 @@ TEXT ·vecIQ3_XXS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 464(R11), F29
-	FMOVQ 304(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
-	FMOVQ 400(R11), F20
+	FMOVQ 480(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -11756,14 +11672,14 @@ TEXT ·vecIQ3_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 480(R11), F29
-	FMOVQ 304(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 128(R11), F24
-	FMOVQ 384(R11), F23
-	FMOVQ 400(R11), F22
+	FMOVQ 496(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 112(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -13677,12 +13593,12 @@ TEXT ·vecIQ1_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F29
-	FMOVQ 320(R11), F28
-	FMOVQ 496(R11), F27
-	FMOVQ 304(R11), F26
-	FMOVQ 512(R11), F25
-	FMOVQ 400(R11), F24
+	FMOVQ 304(R11), F29
+	FMOVQ 336(R11), F28
+	FMOVQ 512(R11), F27
+	FMOVQ 320(R11), F26
+	FMOVQ 528(R11), F25
+	FMOVQ 416(R11), F24
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -14755,16 +14671,16 @@ TEXT ·vecIQ1_M(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 528(R11), F27
-	FMOVQ 544(R11), F26
-	FMOVQ 288(R11), F25
-	FMOVQ 496(R11), F24
-	FMOVQ 304(R11), F23
-	FMOVQ 320(R11), F22
-	FMOVQ 512(R11), F21
-	FMOVQ 400(R11), F20
+	FMOVQ 80(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 544(R11), F27
+	FMOVQ 560(R11), F26
+	FMOVQ 304(R11), F25
+	FMOVQ 512(R11), F24
+	FMOVQ 320(R11), F23
+	FMOVQ 336(R11), F22
+	FMOVQ 528(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -16113,8 +16029,8 @@ TEXT ·vecTQ1_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 560(R11), F29
-	FMOVQ 576(R11), F28
+	FMOVQ 576(R11), F29
+	FMOVQ 592(R11), F28
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -17008,15 +16924,15 @@ TEXT ·vecNVFP4(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F28
-	FMOVQ 304(R11), F27
-	FMOVQ 592(R11), F26
-	FMOVQ 400(R11), F25
-	FMOVQ 608(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 624(R11), F22
-	FMOVQ 640(R11), F21
+	FMOVQ 320(R11), F27
+	FMOVQ 608(R11), F26
+	FMOVQ 416(R11), F25
+	FMOVQ 624(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 640(R11), F22
+	FMOVQ 656(R11), F21
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -17238,9 +17154,9 @@ TEXT ·vecQ1_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 384(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 656(R11), F27
+	FMOVQ 400(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 672(R11), F27
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -17926,7 +17842,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 672(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -17991,7 +17907,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 688(R11), F29
+	FMOVQ 704(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18064,10 +17980,9 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 672(R11), F28
+	FMOVQ 688(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
-	FMOVQ 64(R11), F25
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18151,19 +18066,19 @@ part:
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
 	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVQ F4, 0(R4)
 	FMOVQ F5, 0(R7)
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
@@ -18245,20 +18160,20 @@ part:
 	FMOVQ 128(R9), F2
 	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F5, 128(R4)
 	FMOVQ F4, 128(R7)
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
@@ -18315,8 +18230,8 @@ part:
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2368(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 2432(R12), PLDL1KEEP
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2880(R3)
@@ -18339,35 +18254,31 @@ part:
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
 	FMOVQ 192(R9), F4
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ca7 // AND V7, V5, V26 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x6f3e0466 // USHR V6, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1cc8 // AND V8, V6, V26 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVQ F7, 256(R4)
-	FMOVQ F8, 256(R7)
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
-	WORD $0x6f380488 // USHR V8, V4, $8 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c47 // AND V7, V2, V26 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 256(R4)
+	FMOVQ F4, 256(R7)
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
 	PRFM 2496(R12), PLDL1KEEP
@@ -18378,104 +18289,101 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1792(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3072(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3584(R3)
-	FMOVQ 1856(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3136(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3648(R3)
-	FMOVQ 1920(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3200(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3712(R3)
-	FMOVQ 1984(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3264(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3776(R3)
-	FMOVQ 2048(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3328(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3840(R3)
-	FMOVQ 2112(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3392(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	FMOVQ 1792(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3584(R3)
+	FMOVQ 1856(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3136(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3648(R3)
+	FMOVQ 1920(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3200(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3712(R3)
+	FMOVQ 1984(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3776(R3)
+	FMOVQ 2048(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3328(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3840(R3)
+	FMOVQ 2112(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3392(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 2560(R12), PLDL1KEEP
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 2176(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3456(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3968(R3)
-	FMOVQ 2240(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3520(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 4032(R3)
-	FMOVQ 64(R9), F8
-	FMOVQ 128(R9), F7
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3904(R3)
+	FMOVQ 2176(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3456(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 2240(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3520(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
+	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F5
 	FMOVQ 192(R9), F4
-	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
-	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
-	WORD $0x6f2c0483 // USHR V3, V4, $20 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F5, 384(R4)
-	FMOVQ F6, 384(R7)
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d05 // AND V5, V8, V26 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ce6 // AND V6, V7, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	FMOVQ F4, 384(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -18505,9 +18413,9 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 80(R11), F30
+	FMOVQ 64(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 704(R11), F28
+	FMOVQ 720(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19092,7 +19000,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 672(R11), F29
+	FMOVQ 688(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19168,11 +19076,11 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 128(R11), F28
+	FMOVQ 80(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 720(R11), F26
+	FMOVQ 736(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19283,11 +19191,11 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 128(R11), F28
+	FMOVQ 80(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 672(R11), F26
+	FMOVQ 688(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19405,11 +19313,12 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
-	FMOVQ 0(R11), F28
-	FMOVQ 672(R11), F27
-	FMOVQ 32(R11), F26
-	FMOVQ 48(R11), F25
-	FMOVQ 64(R11), F24
+	FMOVQ 688(R11), F28
+	FMOVQ 144(R11), F27
+	FMOVQ 160(R11), F26
+	FMOVQ 32(R11), F25
+	FMOVQ 0(R11), F24
+	FMOVQ 48(R11), F23
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19426,140 +19335,118 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 256(R9), F2
 	FMOVQ 320(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 0(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 512(R3)
-	FMOVQ 256(R9), F5
-	FMOVQ 384(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 0(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 256(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 768(R3)
-	FMOVQ 448(R9), F4
-	FMOVQ 512(R9), F3
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 64(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ F2, 576(R3)
-	FMOVQ 448(R9), F2
-	FMOVQ 576(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 320(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 832(R3)
-	FMOVQ 640(R9), F5
-	FMOVQ 704(R9), F3
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 128(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 640(R3)
-	FMOVQ 640(R9), F4
-	FMOVQ 768(R9), F3
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 384(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 896(R3)
-	FMOVQ 832(R9), F2
-	FMOVQ 896(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 192(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 704(R3)
-	FMOVQ 832(R9), F5
-	FMOVQ 960(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 448(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 960(R3)
-	FMOVQ 64(R9), F4
-	FMOVQ 128(R9), F3
-	WORD $0x4e3a1c85 // AND V5, V4, V26 of 4-byte lanes
-	WORD $0x4e3a1c62 // AND V2, V3, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F5, 0(R4)
-	FMOVQ F2, 0(R7)
-	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 512(R3)
+	FMOVQ 256(R9), F4
+	FMOVQ 384(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 64(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 576(R3)
+	FMOVQ 256(R9), F3
+	FMOVQ 448(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 128(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 640(R3)
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ 256(R9), F2
+	FMOVQ 512(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 192(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 704(R3)
+	FMOVQ 576(R9), F4
+	FMOVQ 640(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 256(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 768(R3)
+	FMOVQ 576(R9), F3
+	FMOVQ 704(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 320(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 832(R3)
+	FMOVQ 576(R9), F2
+	FMOVQ 768(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 384(R3)
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 896(R3)
+	FMOVQ 576(R9), F4
+	FMOVQ 832(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 960(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F4
+	WORD $0x4e391c62 // AND V2, V3, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVQ F2, 0(R4)
+	FMOVQ F5, 0(R7)
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ F0, 64(R7)
 	PRFM 2240(R12), PLDL1KEEP
@@ -19570,148 +19457,122 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 256(R9), F3
-	FMOVQ 1024(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	FMOVQ 896(R9), F4
+	FMOVQ 960(R9), F3
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 1024(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1536(R3)
-	FMOVQ 448(R9), F5
-	FMOVQ 1088(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1088(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1600(R3)
-	FMOVQ 640(R9), F2
-	FMOVQ 1152(R9), F4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1152(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1664(R3)
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 832(R9), F3
-	FMOVQ 1216(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1216(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1728(R3)
-	FMOVQ 256(R9), F5
-	FMOVQ 1280(R9), F4
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1280(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1792(R3)
-	FMOVQ 448(R9), F2
-	FMOVQ 1344(R9), F4
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1344(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1856(R3)
-	FMOVQ 640(R9), F3
-	FMOVQ 1408(R9), F4
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1408(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1920(R3)
-	FMOVQ 832(R9), F5
-	FMOVQ 1472(R9), F4
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1472(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1984(R3)
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F4
-	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f300483 // USHR V3, V4, $16 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F5, 128(R4)
-	FMOVQ F3, 128(R7)
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1536(R3)
+	FMOVQ 896(R9), F5
+	FMOVQ 1024(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1088(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1600(R3)
+	FMOVQ 896(R9), F3
+	FMOVQ 1088(R9), F5
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1152(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1664(R3)
+	FMOVQ 896(R9), F4
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVQ 1152(R9), F3
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1216(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1728(R3)
+	FMOVQ 1216(R9), F5
+	FMOVQ 1280(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1280(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1792(R3)
+	FMOVQ 1216(R9), F3
+	FMOVQ 1344(R9), F5
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1344(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1856(R3)
+	FMOVQ 1216(R9), F4
+	FMOVQ 1408(R9), F3
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1408(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1920(R3)
+	FMOVQ 1216(R9), F5
+	FMOVQ 1472(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F5
+	WORD $0x6f300464 // USHR V4, V3, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f3004a2 // USHR V2, V5, $16 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F4, 128(R4)
+	FMOVQ F2, 128(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
 	FMOVQ F0, 192(R7)
 	PRFM 2432(R12), PLDL1KEEP
@@ -19722,156 +19583,130 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1536(R9), F4
-	FMOVQ 1600(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2048(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2560(R3)
 	FMOVQ 1536(R9), F5
-	FMOVQ 1664(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	FMOVQ 1600(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2048(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2560(R3)
+	FMOVQ 1536(R9), F2
+	FMOVQ 1664(R9), F5
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2304(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2112(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2816(R3)
-	FMOVQ 1728(R9), F3
-	FMOVQ 1792(R9), F2
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2112(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	FMOVQ 1728(R9), F4
-	FMOVQ 1856(R9), F2
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2624(R3)
+	FMOVQ 1536(R9), F3
+	FMOVQ 1728(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2176(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2688(R3)
+	FMOVQ 1536(R9), F5
+	FMOVQ 1792(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
 	PRFM 2496(R12), PLDL1KEEP
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2368(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2880(R3)
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2240(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	FMOVQ 1856(R9), F2
 	FMOVQ 1920(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2816(R3)
+	FMOVQ 1856(R9), F3
 	FMOVQ 1984(R9), F2
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2688(R3)
-	FMOVQ 1920(R9), F3
-	FMOVQ 2048(R9), F2
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2432(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2944(R3)
-	FMOVQ 2112(R9), F4
-	FMOVQ 2176(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2368(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2240(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2880(R3)
+	FMOVQ 1856(R9), F5
+	FMOVQ 2048(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2432(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2944(R3)
 	PRFM 2560(R12), PLDL1KEEP
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2752(R3)
+	FMOVQ 1856(R9), F2
 	FMOVQ 2112(R9), F5
-	FMOVQ 2240(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2496(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3008(R3)
 	FMOVQ 64(R9), F3
 	FMOVQ 128(R9), F2
 	FMOVQ 192(R9), F5
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x4e381ca6 // AND V6, V5, V24 of 4-byte lanes
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
-	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVQ F7, 256(R4)
-	FMOVQ F8, 256(R7)
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
+	WORD $0x4e381ca4 // AND V4, V5, V24 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e371c42 // AND V2, V2, V23 of 4-byte lanes
+	WORD $0x4e381ca3 // AND V3, V5, V24 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4e391c82 // AND V2, V4, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVQ F2, 256(R4)
+	FMOVQ F5, 256(R7)
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
 	PRFM 2624(R12), PLDL1KEEP
@@ -19882,160 +19717,131 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1536(R9), F8
-	FMOVQ 2304(R9), F7
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3072(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3584(R3)
-	FMOVQ 1728(R9), F2
-	FMOVQ 2368(R9), F7
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3136(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3648(R3)
-	FMOVQ 1920(R9), F5
-	FMOVQ 2432(R9), F7
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3200(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3712(R3)
-	FMOVQ 2112(R9), F8
-	FMOVQ 2496(R9), F7
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3264(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3776(R3)
-	FMOVQ 1536(R9), F2
-	FMOVQ 2560(R9), F7
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3328(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3840(R3)
-	PRFM 2688(R12), PLDL1KEEP
-	FMOVQ 1728(R9), F5
-	FMOVQ 2624(R9), F7
+	FMOVQ 2176(R9), F3
+	FMOVQ 2240(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3584(R3)
+	FMOVQ 2176(R9), F5
+	FMOVQ 2304(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3136(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3392(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1920(R9), F8
-	FMOVQ 2688(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3456(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3968(R3)
-	FMOVQ 2112(R9), F2
-	FMOVQ 2752(R9), F7
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3520(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 4032(R3)
-	FMOVQ 64(R9), F5
-	FMOVQ 128(R9), F7
-	FMOVQ 192(R9), F2
-	WORD $0x6f2e04a8 // USHR V8, V5, $18 of 4-byte lanes
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6f2e04e3 // USHR V3, V7, $18 of 4-byte lanes
-	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3648(R3)
+	FMOVQ 2176(R9), F4
+	FMOVQ 2368(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3200(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3712(R3)
+	FMOVQ 2176(R9), F3
+	FMOVQ 2432(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3776(R3)
+	FMOVQ 2496(R9), F5
+	FMOVQ 2560(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3328(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3840(R3)
+	FMOVQ 2496(R9), F4
+	FMOVQ 2624(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	PRFM 2688(R12), PLDL1KEEP
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3392(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3904(R3)
+	FMOVQ 2496(R9), F3
+	FMOVQ 2688(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3456(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3968(R3)
+	FMOVQ 2496(R9), F5
+	FMOVQ 2752(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3520(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 4032(R3)
+	FMOVQ 64(R9), F4
+	FMOVQ 128(R9), F5
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c62 // AND V2, V3, V24 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381c64 // AND V4, V3, V24 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x6f300483 // USHR V3, V4, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F5, 384(R4)
+	FMOVQ F3, 384(R7)
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVQ F4, 384(R4)
-	FMOVQ F6, 384(R7)
-	WORD $0x6f2604a5 // USHR V5, V5, $26 of 4-byte lanes
-	WORD $0x6f280446 // USHR V6, V2, $24 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -20065,7 +19871,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 736(R11), F30
+	FMOVQ 752(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -20137,11 +19943,11 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 736(R11), F30
+	FMOVQ 752(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 48(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 192(R11), F26
+	FMOVQ 192(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 224(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -20527,9 +20333,9 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 720(R11), F28
+	FMOVQ 736(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -20617,8 +20423,8 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F30
-	FMOVQ 752(R11), F29
+	FMOVQ 160(R11), F30
+	FMOVQ 768(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -20925,11 +20731,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 768(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 784(R11), F28
-	FMOVQ 800(R11), F27
-	FMOVQ 752(R11), F26
+	FMOVQ 784(R11), F30
+	FMOVQ 208(R11), F29
+	FMOVQ 800(R11), F28
+	FMOVQ 816(R11), F27
+	FMOVQ 768(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21146,11 +20952,11 @@ TEXT ·unpackQ2_K(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 816(R11), F27
-	FMOVQ 672(R11), F26
-	FMOVQ 224(R11), F25
-	FMOVQ 832(R11), F30
+	FMOVQ 208(R11), F28
+	FMOVQ 832(R11), F27
+	FMOVQ 688(R11), F26
+	FMOVQ 160(R11), F25
+	FMOVQ 848(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21684,18 +21490,18 @@ TEXT ·unpackQ3_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 32(R11), F28
-	FMOVQ 848(R11), F27
-	FMOVQ 864(R11), F26
-	FMOVQ 880(R11), F25
-	FMOVQ 816(R11), F24
-	FMOVQ 224(R11), F23
-	FMOVQ 832(R11), F30
-	FMOVQ 272(R11), F22
-	FMOVQ 336(R11), F21
-	FMOVQ 672(R11), F20
-	FMOVQ 144(R11), F19
-	FMOVQ 48(R11), F18
-	FMOVQ 64(R11), F17
+	FMOVQ 864(R11), F27
+	FMOVQ 880(R11), F26
+	FMOVQ 896(R11), F25
+	FMOVQ 832(R11), F24
+	FMOVQ 160(R11), F23
+	FMOVQ 848(R11), F30
+	FMOVQ 288(R11), F22
+	FMOVQ 352(R11), F21
+	FMOVQ 688(R11), F20
+	FMOVQ 912(R11), F19
+	FMOVQ 192(R11), F18
+	FMOVQ 208(R11), F17
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -22396,16 +22202,16 @@ TEXT ·unpackIQ2_XXS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
-	FMOVQ 304(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 320(R11), F26
-	FMOVQ 336(R11), F25
-	FMOVQ 352(R11), F24
-	FMOVQ 368(R11), F23
-	FMOVQ 384(R11), F22
-	FMOVQ 400(R11), F21
+	FMOVQ 304(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 352(R11), F25
+	FMOVQ 368(R11), F24
+	FMOVQ 384(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -23809,17 +23615,17 @@ TEXT ·unpackIQ2_XS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
-	FMOVQ 416(R11), F29
-	FMOVQ 432(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
-	FMOVQ 400(R11), F20
+	FMOVQ 304(R11), F30
+	FMOVQ 432(R11), F29
+	FMOVQ 448(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -25391,15 +25197,15 @@ TEXT ·unpackIQ2_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
-	FMOVQ 448(R11), F29
-	FMOVQ 304(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 384(R11), F23
-	FMOVQ 400(R11), F22
+	FMOVQ 304(R11), F30
+	FMOVQ 464(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -26802,16 +26608,16 @@ TEXT ·unpackIQ3_XXS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 464(R11), F30
-	FMOVQ 304(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 320(R11), F26
-	FMOVQ 336(R11), F25
-	FMOVQ 352(R11), F24
-	FMOVQ 368(R11), F23
-	FMOVQ 384(R11), F22
-	FMOVQ 400(R11), F21
+	FMOVQ 480(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 352(R11), F25
+	FMOVQ 368(R11), F24
+	FMOVQ 384(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -28577,15 +28383,15 @@ TEXT ·unpackIQ3_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 480(R11), F30
-	FMOVQ 304(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 320(R11), F26
-	FMOVQ 128(R11), F25
-	FMOVQ 720(R11), F24
-	FMOVQ 384(R11), F23
-	FMOVQ 400(R11), F22
+	FMOVQ 496(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 112(R11), F25
+	FMOVQ 736(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -30393,13 +30199,13 @@ TEXT ·unpackIQ1_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 288(R11), F30
-	FMOVQ 320(R11), F29
-	FMOVQ 496(R11), F28
-	FMOVQ 304(R11), F27
-	FMOVQ 720(R11), F26
-	FMOVQ 512(R11), F25
-	FMOVQ 400(R11), F24
+	FMOVQ 304(R11), F30
+	FMOVQ 336(R11), F29
+	FMOVQ 512(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 736(R11), F26
+	FMOVQ 528(R11), F25
+	FMOVQ 416(R11), F24
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -31366,17 +31172,17 @@ TEXT ·unpackIQ1_M(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 528(R11), F28
-	FMOVQ 544(R11), F27
-	FMOVQ 288(R11), F26
-	FMOVQ 496(R11), F25
-	FMOVQ 304(R11), F24
-	FMOVQ 320(R11), F23
-	FMOVQ 720(R11), F22
-	FMOVQ 512(R11), F21
-	FMOVQ 400(R11), F20
+	FMOVQ 80(R11), F30
+	FMOVQ 208(R11), F29
+	FMOVQ 544(R11), F28
+	FMOVQ 560(R11), F27
+	FMOVQ 304(R11), F26
+	FMOVQ 512(R11), F25
+	FMOVQ 320(R11), F24
+	FMOVQ 336(R11), F23
+	FMOVQ 736(R11), F22
+	FMOVQ 528(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -32555,9 +32361,9 @@ TEXT ·unpackTQ1_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 560(R11), F30
-	FMOVQ 576(R11), F29
-	FMOVQ 752(R11), F28
+	FMOVQ 576(R11), F30
+	FMOVQ 592(R11), F29
+	FMOVQ 768(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33401,16 +33207,16 @@ TEXT ·unpackNVFP4(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 720(R11), F28
-	FMOVQ 304(R11), F27
-	FMOVQ 592(R11), F26
-	FMOVQ 400(R11), F25
-	FMOVQ 608(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 624(R11), F22
-	FMOVQ 640(R11), F21
+	FMOVQ 736(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 608(R11), F26
+	FMOVQ 416(R11), F25
+	FMOVQ 624(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 640(R11), F22
+	FMOVQ 656(R11), F21
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33594,10 +33400,10 @@ TEXT ·unpackQ1_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 384(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 656(R11), F28
-	FMOVQ 752(R11), F27
+	FMOVQ 400(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 672(R11), F28
+	FMOVQ 768(R11), F27
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33835,7 +33641,7 @@ TEXT ·unpackQ8_1(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 672(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33900,7 +33706,7 @@ TEXT ·unpackQ8_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 672(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -43412,206 +43218,214 @@ DATA consts<>+32(SB)/4, $0x0000003f
 DATA consts<>+36(SB)/4, $0x0000003f
 DATA consts<>+40(SB)/4, $0x0000003f
 DATA consts<>+44(SB)/4, $0x0000003f
-DATA consts<>+48(SB)/4, $0x00000030
-DATA consts<>+52(SB)/4, $0x00000030
-DATA consts<>+56(SB)/4, $0x00000030
-DATA consts<>+60(SB)/4, $0x00000030
-DATA consts<>+64(SB)/4, $0x0000000f
-DATA consts<>+68(SB)/4, $0x0000000f
-DATA consts<>+72(SB)/4, $0x0000000f
-DATA consts<>+76(SB)/4, $0x0000000f
-DATA consts<>+80(SB)/4, $0x30303030
-DATA consts<>+84(SB)/4, $0x30303030
-DATA consts<>+88(SB)/4, $0x30303030
-DATA consts<>+92(SB)/4, $0x30303030
-DATA consts<>+96(SB)/4, $0x000000f0
-DATA consts<>+100(SB)/4, $0x000000f0
-DATA consts<>+104(SB)/4, $0x000000f0
-DATA consts<>+108(SB)/4, $0x000000f0
-DATA consts<>+112(SB)/4, $0x00204081
-DATA consts<>+116(SB)/4, $0x00204081
-DATA consts<>+120(SB)/4, $0x00204081
-DATA consts<>+124(SB)/4, $0x00204081
-DATA consts<>+128(SB)/4, $0x10101010
-DATA consts<>+132(SB)/4, $0x10101010
-DATA consts<>+136(SB)/4, $0x10101010
-DATA consts<>+140(SB)/4, $0x10101010
-DATA consts<>+144(SB)/4, $0x20202020
-DATA consts<>+148(SB)/4, $0x20202020
-DATA consts<>+152(SB)/4, $0x20202020
-DATA consts<>+156(SB)/4, $0x20202020
-DATA consts<>+160(SB)/4, $0x1e1e1e1e
-DATA consts<>+164(SB)/4, $0x1e1e1e1e
-DATA consts<>+168(SB)/4, $0x1e1e1e1e
-DATA consts<>+172(SB)/4, $0x1e1e1e1e
+DATA consts<>+48(SB)/4, $0xf0f0f0f0
+DATA consts<>+52(SB)/4, $0xf0f0f0f0
+DATA consts<>+56(SB)/4, $0xf0f0f0f0
+DATA consts<>+60(SB)/4, $0xf0f0f0f0
+DATA consts<>+64(SB)/4, $0x30303030
+DATA consts<>+68(SB)/4, $0x30303030
+DATA consts<>+72(SB)/4, $0x30303030
+DATA consts<>+76(SB)/4, $0x30303030
+DATA consts<>+80(SB)/4, $0x000000f0
+DATA consts<>+84(SB)/4, $0x000000f0
+DATA consts<>+88(SB)/4, $0x000000f0
+DATA consts<>+92(SB)/4, $0x000000f0
+DATA consts<>+96(SB)/4, $0x00204081
+DATA consts<>+100(SB)/4, $0x00204081
+DATA consts<>+104(SB)/4, $0x00204081
+DATA consts<>+108(SB)/4, $0x00204081
+DATA consts<>+112(SB)/4, $0x10101010
+DATA consts<>+116(SB)/4, $0x10101010
+DATA consts<>+120(SB)/4, $0x10101010
+DATA consts<>+124(SB)/4, $0x10101010
+DATA consts<>+128(SB)/4, $0x1f1f1f1f
+DATA consts<>+132(SB)/4, $0x1f1f1f1f
+DATA consts<>+136(SB)/4, $0x1f1f1f1f
+DATA consts<>+140(SB)/4, $0x1f1f1f1f
+DATA consts<>+144(SB)/4, $0x1c1c1c1c
+DATA consts<>+148(SB)/4, $0x1c1c1c1c
+DATA consts<>+152(SB)/4, $0x1c1c1c1c
+DATA consts<>+156(SB)/4, $0x1c1c1c1c
+DATA consts<>+160(SB)/4, $0x03030303
+DATA consts<>+164(SB)/4, $0x03030303
+DATA consts<>+168(SB)/4, $0x03030303
+DATA consts<>+172(SB)/4, $0x03030303
 DATA consts<>+176(SB)/8, $0xf6eaddcfbfad9881
 DATA consts<>+184(SB)/8, $0x7159453526190d01
-DATA consts<>+192(SB)/4, $0x00000020
-DATA consts<>+196(SB)/4, $0x00000020
-DATA consts<>+200(SB)/4, $0x00000020
-DATA consts<>+204(SB)/4, $0x00000020
-DATA consts<>+208(SB)/8, $0x1c18161413121110
-DATA consts<>+216(SB)/8, $0x04080a0c0d0e0f10
-DATA consts<>+224(SB)/4, $0x03030303
-DATA consts<>+228(SB)/4, $0x03030303
-DATA consts<>+232(SB)/4, $0x03030303
-DATA consts<>+236(SB)/4, $0x03030303
-DATA consts<>+240(SB)/8, $0x0d0905010c080400
-DATA consts<>+248(SB)/8, $0x0f0b07030e0a0602
-DATA consts<>+256(SB)/4, $0x07070707
-DATA consts<>+260(SB)/4, $0x07070707
-DATA consts<>+264(SB)/4, $0x07070707
-DATA consts<>+268(SB)/4, $0x07070707
-DATA consts<>+272(SB)/4, $0x04040404
-DATA consts<>+276(SB)/4, $0x04040404
-DATA consts<>+280(SB)/4, $0x04040404
-DATA consts<>+284(SB)/4, $0x04040404
-DATA consts<>+288(SB)/4, $0x3e000000
-DATA consts<>+292(SB)/4, $0x3e000000
-DATA consts<>+296(SB)/4, $0x3e000000
-DATA consts<>+300(SB)/4, $0x3e000000
-DATA consts<>+304(SB)/4, $0x000000ff
-DATA consts<>+308(SB)/4, $0x000000ff
-DATA consts<>+312(SB)/4, $0x000000ff
-DATA consts<>+316(SB)/4, $0x000000ff
-DATA consts<>+320(SB)/4, $0x01010101
-DATA consts<>+324(SB)/4, $0x01010101
-DATA consts<>+328(SB)/4, $0x01010101
-DATA consts<>+332(SB)/4, $0x01010101
-DATA consts<>+336(SB)/4, $0x40404040
-DATA consts<>+340(SB)/4, $0x40404040
-DATA consts<>+344(SB)/4, $0x40404040
-DATA consts<>+348(SB)/4, $0x40404040
-DATA consts<>+352(SB)/4, $0x00000008
-DATA consts<>+356(SB)/4, $0x00000008
-DATA consts<>+360(SB)/4, $0x00000008
-DATA consts<>+364(SB)/4, $0x00000008
-DATA consts<>+368(SB)/4, $0x00000007
-DATA consts<>+372(SB)/4, $0x00000007
-DATA consts<>+376(SB)/4, $0x00000007
-DATA consts<>+380(SB)/4, $0x00000007
-DATA consts<>+384(SB)/4, $0x0000001e
-DATA consts<>+388(SB)/4, $0x0000001e
-DATA consts<>+392(SB)/4, $0x0000001e
-DATA consts<>+396(SB)/4, $0x0000001e
-DATA consts<>+400(SB)/4, $0x00000001
-DATA consts<>+404(SB)/4, $0x00000001
-DATA consts<>+408(SB)/4, $0x00000001
-DATA consts<>+412(SB)/4, $0x00000001
-DATA consts<>+416(SB)/4, $0xfe00fe00
-DATA consts<>+420(SB)/4, $0xfe00fe00
-DATA consts<>+424(SB)/4, $0xfe00fe00
-DATA consts<>+428(SB)/4, $0xfe00fe00
-DATA consts<>+432(SB)/4, $0x000001ff
-DATA consts<>+436(SB)/4, $0x000001ff
-DATA consts<>+440(SB)/4, $0x000001ff
-DATA consts<>+444(SB)/4, $0x000001ff
-DATA consts<>+448(SB)/4, $0x00000300
-DATA consts<>+452(SB)/4, $0x00000300
-DATA consts<>+456(SB)/4, $0x00000300
-DATA consts<>+460(SB)/4, $0x00000300
-DATA consts<>+464(SB)/4, $0x3e800000
-DATA consts<>+468(SB)/4, $0x3e800000
-DATA consts<>+472(SB)/4, $0x3e800000
-DATA consts<>+476(SB)/4, $0x3e800000
-DATA consts<>+480(SB)/4, $0x00000100
-DATA consts<>+484(SB)/4, $0x00000100
-DATA consts<>+488(SB)/4, $0x00000100
-DATA consts<>+492(SB)/4, $0x00000100
-DATA consts<>+496(SB)/4, $0x00000700
-DATA consts<>+500(SB)/4, $0x00000700
-DATA consts<>+504(SB)/4, $0x00000700
-DATA consts<>+508(SB)/4, $0x00000700
-DATA consts<>+512(SB)/4, $0x0000000e
-DATA consts<>+516(SB)/4, $0x0000000e
-DATA consts<>+520(SB)/4, $0x0000000e
-DATA consts<>+524(SB)/4, $0x0000000e
-DATA consts<>+528(SB)/4, $0x00000f00
-DATA consts<>+532(SB)/4, $0x00000f00
-DATA consts<>+536(SB)/4, $0x00000f00
-DATA consts<>+540(SB)/4, $0x00000f00
-DATA consts<>+544(SB)/4, $0x0000f000
-DATA consts<>+548(SB)/4, $0x0000f000
-DATA consts<>+552(SB)/4, $0x0000f000
-DATA consts<>+556(SB)/4, $0x0000f000
-DATA consts<>+560(SB)/4, $0x00ff00ff
-DATA consts<>+564(SB)/4, $0x00ff00ff
-DATA consts<>+568(SB)/4, $0x00ff00ff
-DATA consts<>+572(SB)/4, $0x00ff00ff
-DATA consts<>+576(SB)/4, $0xff00ff00
-DATA consts<>+580(SB)/4, $0xff00ff00
-DATA consts<>+584(SB)/4, $0xff00ff00
-DATA consts<>+588(SB)/4, $0xff00ff00
-DATA consts<>+592(SB)/4, $0x00000080
-DATA consts<>+596(SB)/4, $0x00000080
-DATA consts<>+600(SB)/4, $0x00000080
-DATA consts<>+604(SB)/4, $0x00000080
-DATA consts<>+608(SB)/4, $0x0000007f
-DATA consts<>+612(SB)/4, $0x0000007f
-DATA consts<>+616(SB)/4, $0x0000007f
-DATA consts<>+620(SB)/4, $0x0000007f
-DATA consts<>+624(SB)/4, $0x3b800000
-DATA consts<>+628(SB)/4, $0x3b800000
-DATA consts<>+632(SB)/4, $0x3b800000
-DATA consts<>+636(SB)/4, $0x3b800000
-DATA consts<>+640(SB)/4, $0x3c000000
-DATA consts<>+644(SB)/4, $0x3c000000
-DATA consts<>+648(SB)/4, $0x3c000000
-DATA consts<>+652(SB)/4, $0x3c000000
-DATA consts<>+656(SB)/4, $0x02020202
-DATA consts<>+660(SB)/4, $0x02020202
-DATA consts<>+664(SB)/4, $0x02020202
-DATA consts<>+668(SB)/4, $0x02020202
-DATA consts<>+672(SB)/4, $0x80808080
-DATA consts<>+676(SB)/4, $0x80808080
-DATA consts<>+680(SB)/4, $0x80808080
-DATA consts<>+684(SB)/4, $0x80808080
-DATA consts<>+688(SB)/4, $0x78787878
-DATA consts<>+692(SB)/4, $0x78787878
-DATA consts<>+696(SB)/4, $0x78787878
-DATA consts<>+700(SB)/4, $0x78787878
-DATA consts<>+704(SB)/4, $0x60606060
-DATA consts<>+708(SB)/4, $0x60606060
-DATA consts<>+712(SB)/4, $0x60606060
-DATA consts<>+716(SB)/4, $0x60606060
-DATA consts<>+720(SB)/4, $0x70707070
-DATA consts<>+724(SB)/4, $0x70707070
-DATA consts<>+728(SB)/4, $0x70707070
-DATA consts<>+732(SB)/4, $0x70707070
-DATA consts<>+736(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+744(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+752(SB)/4, $0x7f7f7f7f
-DATA consts<>+756(SB)/4, $0x7f7f7f7f
-DATA consts<>+760(SB)/4, $0x7f7f7f7f
-DATA consts<>+764(SB)/4, $0x7f7f7f7f
-DATA consts<>+768(SB)/4, $0x000f0000
-DATA consts<>+772(SB)/4, $0x000f0000
-DATA consts<>+776(SB)/4, $0x000f0000
-DATA consts<>+780(SB)/4, $0x000f0000
-DATA consts<>+784(SB)/4, $0x03000300
-DATA consts<>+788(SB)/4, $0x03000300
-DATA consts<>+792(SB)/4, $0x03000300
-DATA consts<>+796(SB)/4, $0x03000300
-DATA consts<>+800(SB)/4, $0x00030003
-DATA consts<>+804(SB)/4, $0x00030003
-DATA consts<>+808(SB)/4, $0x00030003
-DATA consts<>+812(SB)/4, $0x00030003
-DATA consts<>+816(SB)/4, $0x03020100
-DATA consts<>+820(SB)/4, $0x03020100
-DATA consts<>+824(SB)/4, $0x03020100
-DATA consts<>+828(SB)/4, $0x03020100
-DATA consts<>+832(SB)/8, $0x0404040400000000
-DATA consts<>+840(SB)/8, $0x0c0c0c0c08080808
-DATA consts<>+848(SB)/4, $0x01020304
-DATA consts<>+852(SB)/4, $0x01020304
-DATA consts<>+856(SB)/4, $0x01020304
-DATA consts<>+860(SB)/4, $0x01020304
-DATA consts<>+864(SB)/4, $0x60402000
-DATA consts<>+868(SB)/4, $0x60402000
-DATA consts<>+872(SB)/4, $0x60402000
-DATA consts<>+876(SB)/4, $0x60402000
-DATA consts<>+880(SB)/4, $0xe0c0a080
-DATA consts<>+884(SB)/4, $0xe0c0a080
-DATA consts<>+888(SB)/4, $0xe0c0a080
-DATA consts<>+892(SB)/4, $0xe0c0a080
-GLOBL consts<>(SB), RODATA|NOPTR, $896
+DATA consts<>+192(SB)/4, $0x00000030
+DATA consts<>+196(SB)/4, $0x00000030
+DATA consts<>+200(SB)/4, $0x00000030
+DATA consts<>+204(SB)/4, $0x00000030
+DATA consts<>+208(SB)/4, $0x0000000f
+DATA consts<>+212(SB)/4, $0x0000000f
+DATA consts<>+216(SB)/4, $0x0000000f
+DATA consts<>+220(SB)/4, $0x0000000f
+DATA consts<>+224(SB)/4, $0x00000020
+DATA consts<>+228(SB)/4, $0x00000020
+DATA consts<>+232(SB)/4, $0x00000020
+DATA consts<>+236(SB)/4, $0x00000020
+DATA consts<>+240(SB)/8, $0x1c18161413121110
+DATA consts<>+248(SB)/8, $0x04080a0c0d0e0f10
+DATA consts<>+256(SB)/8, $0x0d0905010c080400
+DATA consts<>+264(SB)/8, $0x0f0b07030e0a0602
+DATA consts<>+272(SB)/4, $0x07070707
+DATA consts<>+276(SB)/4, $0x07070707
+DATA consts<>+280(SB)/4, $0x07070707
+DATA consts<>+284(SB)/4, $0x07070707
+DATA consts<>+288(SB)/4, $0x04040404
+DATA consts<>+292(SB)/4, $0x04040404
+DATA consts<>+296(SB)/4, $0x04040404
+DATA consts<>+300(SB)/4, $0x04040404
+DATA consts<>+304(SB)/4, $0x3e000000
+DATA consts<>+308(SB)/4, $0x3e000000
+DATA consts<>+312(SB)/4, $0x3e000000
+DATA consts<>+316(SB)/4, $0x3e000000
+DATA consts<>+320(SB)/4, $0x000000ff
+DATA consts<>+324(SB)/4, $0x000000ff
+DATA consts<>+328(SB)/4, $0x000000ff
+DATA consts<>+332(SB)/4, $0x000000ff
+DATA consts<>+336(SB)/4, $0x01010101
+DATA consts<>+340(SB)/4, $0x01010101
+DATA consts<>+344(SB)/4, $0x01010101
+DATA consts<>+348(SB)/4, $0x01010101
+DATA consts<>+352(SB)/4, $0x40404040
+DATA consts<>+356(SB)/4, $0x40404040
+DATA consts<>+360(SB)/4, $0x40404040
+DATA consts<>+364(SB)/4, $0x40404040
+DATA consts<>+368(SB)/4, $0x00000008
+DATA consts<>+372(SB)/4, $0x00000008
+DATA consts<>+376(SB)/4, $0x00000008
+DATA consts<>+380(SB)/4, $0x00000008
+DATA consts<>+384(SB)/4, $0x00000007
+DATA consts<>+388(SB)/4, $0x00000007
+DATA consts<>+392(SB)/4, $0x00000007
+DATA consts<>+396(SB)/4, $0x00000007
+DATA consts<>+400(SB)/4, $0x0000001e
+DATA consts<>+404(SB)/4, $0x0000001e
+DATA consts<>+408(SB)/4, $0x0000001e
+DATA consts<>+412(SB)/4, $0x0000001e
+DATA consts<>+416(SB)/4, $0x00000001
+DATA consts<>+420(SB)/4, $0x00000001
+DATA consts<>+424(SB)/4, $0x00000001
+DATA consts<>+428(SB)/4, $0x00000001
+DATA consts<>+432(SB)/4, $0xfe00fe00
+DATA consts<>+436(SB)/4, $0xfe00fe00
+DATA consts<>+440(SB)/4, $0xfe00fe00
+DATA consts<>+444(SB)/4, $0xfe00fe00
+DATA consts<>+448(SB)/4, $0x000001ff
+DATA consts<>+452(SB)/4, $0x000001ff
+DATA consts<>+456(SB)/4, $0x000001ff
+DATA consts<>+460(SB)/4, $0x000001ff
+DATA consts<>+464(SB)/4, $0x00000300
+DATA consts<>+468(SB)/4, $0x00000300
+DATA consts<>+472(SB)/4, $0x00000300
+DATA consts<>+476(SB)/4, $0x00000300
+DATA consts<>+480(SB)/4, $0x3e800000
+DATA consts<>+484(SB)/4, $0x3e800000
+DATA consts<>+488(SB)/4, $0x3e800000
+DATA consts<>+492(SB)/4, $0x3e800000
+DATA consts<>+496(SB)/4, $0x00000100
+DATA consts<>+500(SB)/4, $0x00000100
+DATA consts<>+504(SB)/4, $0x00000100
+DATA consts<>+508(SB)/4, $0x00000100
+DATA consts<>+512(SB)/4, $0x00000700
+DATA consts<>+516(SB)/4, $0x00000700
+DATA consts<>+520(SB)/4, $0x00000700
+DATA consts<>+524(SB)/4, $0x00000700
+DATA consts<>+528(SB)/4, $0x0000000e
+DATA consts<>+532(SB)/4, $0x0000000e
+DATA consts<>+536(SB)/4, $0x0000000e
+DATA consts<>+540(SB)/4, $0x0000000e
+DATA consts<>+544(SB)/4, $0x00000f00
+DATA consts<>+548(SB)/4, $0x00000f00
+DATA consts<>+552(SB)/4, $0x00000f00
+DATA consts<>+556(SB)/4, $0x00000f00
+DATA consts<>+560(SB)/4, $0x0000f000
+DATA consts<>+564(SB)/4, $0x0000f000
+DATA consts<>+568(SB)/4, $0x0000f000
+DATA consts<>+572(SB)/4, $0x0000f000
+DATA consts<>+576(SB)/4, $0x00ff00ff
+DATA consts<>+580(SB)/4, $0x00ff00ff
+DATA consts<>+584(SB)/4, $0x00ff00ff
+DATA consts<>+588(SB)/4, $0x00ff00ff
+DATA consts<>+592(SB)/4, $0xff00ff00
+DATA consts<>+596(SB)/4, $0xff00ff00
+DATA consts<>+600(SB)/4, $0xff00ff00
+DATA consts<>+604(SB)/4, $0xff00ff00
+DATA consts<>+608(SB)/4, $0x00000080
+DATA consts<>+612(SB)/4, $0x00000080
+DATA consts<>+616(SB)/4, $0x00000080
+DATA consts<>+620(SB)/4, $0x00000080
+DATA consts<>+624(SB)/4, $0x0000007f
+DATA consts<>+628(SB)/4, $0x0000007f
+DATA consts<>+632(SB)/4, $0x0000007f
+DATA consts<>+636(SB)/4, $0x0000007f
+DATA consts<>+640(SB)/4, $0x3b800000
+DATA consts<>+644(SB)/4, $0x3b800000
+DATA consts<>+648(SB)/4, $0x3b800000
+DATA consts<>+652(SB)/4, $0x3b800000
+DATA consts<>+656(SB)/4, $0x3c000000
+DATA consts<>+660(SB)/4, $0x3c000000
+DATA consts<>+664(SB)/4, $0x3c000000
+DATA consts<>+668(SB)/4, $0x3c000000
+DATA consts<>+672(SB)/4, $0x02020202
+DATA consts<>+676(SB)/4, $0x02020202
+DATA consts<>+680(SB)/4, $0x02020202
+DATA consts<>+684(SB)/4, $0x02020202
+DATA consts<>+688(SB)/4, $0x80808080
+DATA consts<>+692(SB)/4, $0x80808080
+DATA consts<>+696(SB)/4, $0x80808080
+DATA consts<>+700(SB)/4, $0x80808080
+DATA consts<>+704(SB)/4, $0x78787878
+DATA consts<>+708(SB)/4, $0x78787878
+DATA consts<>+712(SB)/4, $0x78787878
+DATA consts<>+716(SB)/4, $0x78787878
+DATA consts<>+720(SB)/4, $0x60606060
+DATA consts<>+724(SB)/4, $0x60606060
+DATA consts<>+728(SB)/4, $0x60606060
+DATA consts<>+732(SB)/4, $0x60606060
+DATA consts<>+736(SB)/4, $0x70707070
+DATA consts<>+740(SB)/4, $0x70707070
+DATA consts<>+744(SB)/4, $0x70707070
+DATA consts<>+748(SB)/4, $0x70707070
+DATA consts<>+752(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+760(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+768(SB)/4, $0x7f7f7f7f
+DATA consts<>+772(SB)/4, $0x7f7f7f7f
+DATA consts<>+776(SB)/4, $0x7f7f7f7f
+DATA consts<>+780(SB)/4, $0x7f7f7f7f
+DATA consts<>+784(SB)/4, $0x000f0000
+DATA consts<>+788(SB)/4, $0x000f0000
+DATA consts<>+792(SB)/4, $0x000f0000
+DATA consts<>+796(SB)/4, $0x000f0000
+DATA consts<>+800(SB)/4, $0x03000300
+DATA consts<>+804(SB)/4, $0x03000300
+DATA consts<>+808(SB)/4, $0x03000300
+DATA consts<>+812(SB)/4, $0x03000300
+DATA consts<>+816(SB)/4, $0x00030003
+DATA consts<>+820(SB)/4, $0x00030003
+DATA consts<>+824(SB)/4, $0x00030003
+DATA consts<>+828(SB)/4, $0x00030003
+DATA consts<>+832(SB)/4, $0x03020100
+DATA consts<>+836(SB)/4, $0x03020100
+DATA consts<>+840(SB)/4, $0x03020100
+DATA consts<>+844(SB)/4, $0x03020100
+DATA consts<>+848(SB)/8, $0x0404040400000000
+DATA consts<>+856(SB)/8, $0x0c0c0c0c08080808
+DATA consts<>+864(SB)/4, $0x01020304
+DATA consts<>+868(SB)/4, $0x01020304
+DATA consts<>+872(SB)/4, $0x01020304
+DATA consts<>+876(SB)/4, $0x01020304
+DATA consts<>+880(SB)/4, $0x60402000
+DATA consts<>+884(SB)/4, $0x60402000
+DATA consts<>+888(SB)/4, $0x60402000
+DATA consts<>+892(SB)/4, $0x60402000
+DATA consts<>+896(SB)/4, $0xe0c0a080
+DATA consts<>+900(SB)/4, $0xe0c0a080
+DATA consts<>+904(SB)/4, $0xe0c0a080
+DATA consts<>+908(SB)/4, $0xe0c0a080
+DATA consts<>+912(SB)/4, $0x20202020
+DATA consts<>+916(SB)/4, $0x20202020
+DATA consts<>+920(SB)/4, $0x20202020
+DATA consts<>+924(SB)/4, $0x20202020
+GLOBL consts<>(SB), RODATA|NOPTR, $928

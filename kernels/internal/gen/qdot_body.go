@@ -438,7 +438,7 @@ func (b *panelBody) number(v val, n, width, more int) val {
 		}
 		return b.toFloat(v)
 	}
-	if at := n &^ 7; at > 0 {
+	if at := n &^ 7; n+width > 22 {
 		v, n = b.byteFrom(v, at), n-at
 	}
 	x := b.andOr(v, b.bits(mask<<n), b.base(n))
