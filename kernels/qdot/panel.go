@@ -7,22 +7,30 @@ import "encoding/binary"
 //
 //	q8_0:  scale of row 0 … scale of row 15 | weights 0 to 3 of row 0 … of row 15 | weights 4 to 7 of row 0 …
 //
-// Formats whose products would go back and forth in a block have the words in the order of use instead, and of words
-// that products would read twice the halves apart; see move. A panel has the size of its rows in any case, and the rows
-// come back byte for byte.
+// Formats whose products would go back and forth in a block, or would have to put weights together from bits of several
+// words, have the words in the order of use instead and bits at other places; see piece. A panel has the size of its
+// rows in any case, and the rows come back byte for byte.
 
-// A move tells where two words of a block, x and y, lie in a panel: they are words atX and atY of it. If nibbles is not
-// 0, the high nibbles of the bytes of x and the low ones of y have changed places: so what stood low is in one word,
-// what stood high in the other.
-type move struct {
-	x, y, atX, atY int
-	nibbles        uint64 // 0 or lowNibbles; the assembly reads all five
+// A piece tells where some bits of a block lie in a panel: those of mask in word from, shifted left or right, belong to
+// word to. The pieces of a format are every bit once.
+type piece struct {
+	from, to, left, right int    // one of the shifts is 0
+	mask                  uint64 // of 4 bytes; the assembly reads all five
 }
 
-// exchanged is the words x and y with the nibbles of the move exchanged, which undoes itself.
-func (m *move) exchanged(x, y uint32) (uint32, uint32) {
-	t := (x>>4 ^ y) & uint32(m.nibbles)
-	return x ^ t<<4, y ^ t
+// shifted is the piece with the bits mask of word from, up places higher in word to.
+func shifted(from, to, up int, mask uint32) piece {
+	return piece{from, to, max(up, 0), max(-up, 0), uint64(mask)}
+}
+
+// whole is all of word from.
+func whole(from, to int) piece { return shifted(from, to, 0, 1<<32-1) }
+
+// halved is the words x and y in two others: in low the low nibbles of their bytes, those of x low, in high the others.
+func halved(x, y, low, high int) []piece {
+	const nibbles = lowNibbles & (1<<32 - 1)
+	return []piece{shifted(x, low, 0, nibbles), shifted(x, high, -4, nibbles<<4), shifted(y, low, 4, nibbles),
+		shifted(y, high, 0, nibbles<<4)}
 }
 
 // PanelSize returns the bytes of a panel of rows of k weights, a multiple of Block.
@@ -51,7 +59,7 @@ func (f *Format) Pack(panel, rows []byte, n, k, stride int) {
 	}
 	_ = rows[(n-1)*stride+blocks*f.Bytes-1]
 	words, at := f.words(), f.wordsAt()
-	if n == Rows && assembly() && f.moves != nil {
+	if n == Rows && assembly() && f.pieces != nil {
 		f.packMoved(panel, rows, blocks, stride)
 		return
 	}
@@ -68,7 +76,7 @@ func (f *Format) Pack(panel, rows []byte, n, k, stride int) {
 		for r := range n {
 			src := rows[r*stride+b*f.Bytes:][:f.Bytes]
 			copy(dst[r*f.odd:(r+1)*f.odd], src[f.oddAt:])
-			if f.moves != nil {
+			if f.pieces != nil {
 				f.moveRow(dst[f.odd*Rows+4*r:], src[at:])
 				continue
 			}
@@ -87,29 +95,34 @@ func (f *Format) packMoved(panel, rows []byte, blocks, stride int) {
 		packPanel(&block[0], &rows[b*f.Bytes], stride, 1, f.odd, f.oddAt, at-f.oddAt, words, 0)
 		dst := panel[b*f.Bytes*Rows:][:f.Bytes*Rows]
 		copy(dst[:odd], block[:])
-		moveWords(&dst[odd], &block[odd], &f.moves[0].x, len(f.moves))
+		clear(dst[odd:])
+		movePieces(&dst[odd], &block[odd], &f.pieces[0].from, len(f.pieces))
 	}
 }
 
 // moveRow sets a row's words of a panel, the first of them at dst[0], to those of a block.
 func (f *Format) moveRow(dst, block []byte) {
+	var words [mostBytes / 4]uint32
 	le := binary.LittleEndian
-	for i := range f.moves {
-		m := &f.moves[i]
-		x, y := m.exchanged(le.Uint32(block[4*m.x:]), le.Uint32(block[4*m.y:]))
-		le.PutUint32(dst[4*Rows*m.atX:], x)
-		le.PutUint32(dst[4*Rows*m.atY:], y)
+	for i := range f.pieces {
+		m := &f.pieces[i]
+		words[m.to] |= le.Uint32(block[4*m.from:]) & uint32(m.mask) << m.left >> m.right
+	}
+	for w := range f.words() {
+		le.PutUint32(dst[4*Rows*w:], words[w])
 	}
 }
 
 // moveBack undoes moveRow.
 func (f *Format) moveBack(block, src []byte) {
+	var words [mostBytes / 4]uint32
 	le := binary.LittleEndian
-	for i := range f.moves {
-		m := &f.moves[i]
-		x, y := m.exchanged(le.Uint32(src[4*Rows*m.atX:]), le.Uint32(src[4*Rows*m.atY:]))
-		le.PutUint32(block[4*m.x:], x)
-		le.PutUint32(block[4*m.y:], y)
+	for i := range f.pieces {
+		m := &f.pieces[i]
+		words[m.from] |= le.Uint32(src[4*Rows*m.to:]) << m.right >> m.left & uint32(m.mask)
+	}
+	for w := range f.words() {
+		le.PutUint32(block[4*w:], words[w])
 	}
 }
 
@@ -124,7 +137,7 @@ func (f *Format) Row(dst, panel []byte, r, k int) {
 // rowBlock sets dst to a block of row r, src being where the panel has that block of all rows.
 func (f *Format) rowBlock(dst, src []byte, r, words, at int) {
 	copy(dst[f.oddAt:f.oddAt+f.odd], src[r*f.odd:])
-	if f.moves != nil {
+	if f.pieces != nil {
 		f.moveBack(dst[at:], src[f.odd*Rows+4*r:])
 		return
 	}

@@ -4,7 +4,7 @@ package qdot
 // as in tq2_0 with nothing added; f16 factors of the scales and of the offsets. Offsets are subtracted. The integers
 // are weights times their scales, 0 to 45.
 var q2_k = Format{
-	Name: "q2_k", Block: 256, Bytes: 84, each: 32, offsets: 2, moves: q2Moves(),
+	Name: "q2_k", Block: 256, Bytes: 84, each: 32, offsets: 2, pieces: q2Pieces(),
 	expand: func(q []int8, s, m []float32, b []byte) {
 		d, low := f16(b[80:]), f16(b[82:])
 		for i, v := range b[:16] {
@@ -16,14 +16,16 @@ var q2_k = Format{
 	},
 }
 
-// q2Moves: in a panel follow the factors and for each 128 weights two words of scales and eight of bits.
-func q2Moves() []move {
-	moves := []move{{20, 20, 0, 0, 0}}
-	for w := range 2 {
-		moves = append(moves, move{w, 2 + w, 1 + w, 11 + w, 0})
+// q2Pieces: in a panel follow the factors and for each 128 weights two words of scales and eight of bits.
+func q2Pieces() []piece {
+	pieces := []piece{whole(20, 0)}
+	for i := range 2 {
+		for w := range 2 {
+			pieces = append(pieces, whole(2*i+w, 1+10*i+w))
+		}
+		for w := range 8 {
+			pieces = append(pieces, whole(4+8*i+w, 3+10*i+w))
+		}
 	}
-	for w := range 8 {
-		moves = append(moves, move{4 + w, 12 + w, 3 + w, 13 + w, 0})
-	}
-	return moves
+	return pieces
 }

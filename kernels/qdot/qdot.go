@@ -41,12 +41,12 @@ type Format struct {
 	Block int    // weights in a block
 	Bytes int    // bytes of a block
 
-	odd, oddAt int    // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
-	each       int    // weights that share a scale: 32 or 16
-	offsets    int    // of weights that share a scale: none, 1, or 2 for the halves of 32
-	wide       bool   // tells whether the integers may be other than -32 to 31
-	factors    bool   // tells whether they are those of 3 bits times a factor that 16 share, in wide formats
-	moves      []move // where in a panel the words of a block lie; nil: in their order
+	odd, oddAt int     // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
+	each       int     // weights that share a scale: 32 or 16
+	offsets    int     // of weights that share a scale: none, 1, or 2 for the halves of 32
+	wide       bool    // tells whether the integers may be other than -32 to 31
+	factors    bool    // tells whether they are those of 3 bits times a factor that 16 share, in wide formats
+	pieces     []piece // where in a panel the words of a block lie; nil: in their order
 
 	grid *Grid // whose points stand for weights; nil for none
 	slow bool  // tells whether integers are multiplied by several rows in the time that they take to be found

@@ -1499,16 +1499,16 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 //go:noescape
 func packPanelAVX2(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, toNext int)
 
-// moveWords sets the words of 16 rows at panel to those at block as n moves say, structures of 5
-// words. See move.
+// movePieces puts n pieces of the words of 16 rows at block, structures of 5 words, where they belong
+// in those at panel. See piece.
 //
 //go:noinline
-func moveWords(panel, block *byte, moves *int, n int) {
-	moveWordsAVX2(panel, block, moves, n)
+func movePieces(panel, block *byte, pieces *int, n int) {
+	movePiecesAVX2(panel, block, pieces, n)
 }
 
 //go:noescape
-func moveWordsAVX2(panel, block *byte, moves *int, n int)
+func movePiecesAVX2(panel, block *byte, pieces *int, n int)
 
 // fetch asks for that many lines of 64 bytes, the first at p, to come into the second-level cache.
 // Memory that is not there does no harm.

@@ -193,7 +193,6 @@ TEXT ·vecQ4_K(SB), NOSPLIT, $0-72
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
-	FMOVQ 64(R11), F25
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -275,9 +274,9 @@ part0:
 	FMOVQ 128(R9), F6
 	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVS 32(R3), F8
@@ -292,10 +291,10 @@ part0:
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
 	FMOVS 92(R3), F6
@@ -399,10 +398,10 @@ part1:
 	FMOVQ 128(R9), F7
 	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
 	FMOVS 152(R3), F5
@@ -417,10 +416,10 @@ part1:
 	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
 	FMOVS 212(R3), F7
@@ -510,8 +509,8 @@ part2:
 	FMOVQ 1664(R9), F4
 	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
 	WORD $0x4f85e843 // SDOT V3, V2, V5[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4f81e880 // SDOT V0, V4, V1[2]
 	FMOVQ 1728(R9), F4
@@ -523,53 +522,49 @@ part2:
 	FMOVQ 64(R9), F1
 	FMOVQ 128(R9), F4
 	FMOVQ 192(R9), F5
-	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
-	WORD $0x4e391ca8 // AND V8, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c49 // AND V9, V2, V26 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x6f3c04a2 // USHR V2, V5, $4 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1d0a // AND V10, V8, V26 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 272(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3c1ca1 // AND V1, V5, V28 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	WORD $0x4e3b1c25 // AND V5, V1, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
+	FMOVS 272(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 276(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x6f3804a2 // USHR V2, V5, $8 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c2a // AND V10, V1, V26 of 4-byte lanes
-	WORD $0x4ea21d4a // ORR V10, V10, V2 of 4-byte lanes
-	WORD $0x6f360484 // USHR V4, V4, $10 of 4-byte lanes
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c82 // AND V2, V4, V26 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
+	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 276(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	FMOVS 332(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
+	FMOVS 332(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 336(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 336(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -595,119 +590,116 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F2
-	WORD $0x0e612847 // XTN V7, V2, V0 of 4-byte lanes
+	FMOVQ 0(R9), F1
+	WORD $0x0e612827 // XTN V7, V1, V0 of 4-byte lanes
 	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x0e612842 // XTN V2, V2, V0 of 4-byte lanes
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3d1c42 // EOR V2, V2, V29 of 4-byte lanes
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
 	FMOVQ 1792(R9), F0
 	WORD $0x4e3c1c06 // AND V6, V0, V28 of 4-byte lanes
-	VEOR V10.B16, V10.B16, V10.B16
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e0ca // SDOT V10, V6, V5[0]
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 360(R3), F8
+	WORD $0x4f88e0c2 // SDOT V2, V6, V8[0]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 420(R3), F4
-	WORD $0x4f84e006 // SDOT V6, V0, V4[0]
+	FMOVQ 420(R3), F5
+	WORD $0x4f85e006 // SDOT V6, V0, V5[0]
 	FMOVQ 1856(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa4e006 // SDOT V6, V0, V4[1]
+	WORD $0x4fa5e006 // SDOT V6, V0, V5[1]
 	FMOVQ 1920(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4f84e806 // SDOT V6, V0, V4[2]
+	WORD $0x4f85e806 // SDOT V6, V0, V5[2]
 	FMOVQ 1984(R9), F0
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
 	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4fa4e806 // SDOT V6, V0, V4[3]
-	FMOVQ 2048(R9), F4
-	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
-	FMOVQ 376(R3), F5
-	WORD $0x4f85e00a // SDOT V10, V0, V5[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa5e806 // SDOT V6, V0, V5[3]
+	FMOVQ 2048(R9), F5
+	WORD $0x4e3c1ca0 // AND V0, V5, V28 of 4-byte lanes
+	FMOVQ 376(R3), F8
+	WORD $0x4f88e002 // SDOT V2, V0, V8[0]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	FMOVQ 436(R3), F0
-	WORD $0x4f80e086 // SDOT V6, V4, V0[0]
-	FMOVQ 2112(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4fa5e02a // SDOT V10, V1, V5[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa0e086 // SDOT V6, V4, V0[1]
-	FMOVQ 2176(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4f85e82a // SDOT V10, V1, V5[2]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4f80e0a6 // SDOT V6, V5, V0[0]
+	FMOVQ 2112(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa0e0a6 // SDOT V6, V5, V0[1]
+	FMOVQ 2176(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f80e886 // SDOT V6, V4, V0[2]
-	FMOVQ 2240(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4fa5e82a // SDOT V10, V1, V5[3]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa0e886 // SDOT V6, V4, V0[3]
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4f80e8a6 // SDOT V6, V5, V0[2]
+	FMOVQ 2240(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fa0e8a6 // SDOT V6, V5, V0[3]
 	FMOVQ 64(R9), F0
-	FMOVQ 128(R9), F4
-	FMOVQ 192(R9), F5
-	WORD $0x6f2e0401 // USHR V1, V0, $18 of 4-byte lanes
-	WORD $0x6f3004a3 // USHR V3, V5, $16 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x6f2e0483 // USHR V3, V4, $18 of 4-byte lanes
-	WORD $0x6f2c04a1 // USHR V1, V5, $20 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	FMOVQ 128(R9), F5
+	FMOVQ 192(R9), F8
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4e3c1d03 // AND V3, V8, V28 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3c1d00 // AND V0, V8, V28 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca5 // FMUL V5, V5, V7 of 4-byte lanes
+	WORD $0x6f300408 // USHR V8, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e22dd08 // FMUL V8, V8, V2 of 4-byte lanes
-	FMOVS 392(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 396(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x6f260400 // USHR V0, V0, $26 of 4-byte lanes
-	WORD $0x6f2804a1 // USHR V1, V5, $24 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c08 // AND V8, V0, V26 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x6f260484 // USHR V4, V4, $26 of 4-byte lanes
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1c81 // AND V1, V4, V26 of 4-byte lanes
-	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	FMOVS 452(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	FMOVS 392(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVS 396(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	FMOVS 452(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 456(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 456(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -745,7 +737,7 @@ TEXT ·vecQ6_K(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 80(R11), F29
+	FMOVQ 64(R11), F29
 	FMOVQ 0(R11), F28
 	SUB $64, R6
 unit:
@@ -1597,9 +1589,9 @@ TEXT ·vecQ5_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 80(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 112(R11), F27
 	FMOVQ 0(R11), F26
 	SUB $64, R6
 unit:
@@ -1731,9 +1723,9 @@ TEXT ·vecQ5_1(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 128(R11), F27
+	FMOVQ 80(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 112(R11), F27
 	FMOVQ 0(R11), F26
 	SUB $64, R6
 unit:
@@ -1873,12 +1865,11 @@ TEXT ·vecQ5_K(SB), NOSPLIT, $0-72
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
 	FMOVQ 128(R11), F28
-	FMOVQ 0(R11), F27
-	FMOVQ 144(R11), F26
-	FMOVQ 160(R11), F25
-	FMOVQ 32(R11), F24
+	FMOVQ 144(R11), F27
+	FMOVQ 160(R11), F26
+	FMOVQ 32(R11), F25
+	FMOVQ 0(R11), F24
 	FMOVQ 48(R11), F23
-	FMOVQ 64(R11), F22
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -1903,136 +1894,121 @@ part0:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 256(R9), F2
 	FMOVQ 320(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	VEOR V4.B16, V4.B16, V4.B16
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
 	FMOVQ 0(R3), F6
-	WORD $0x4f86e0a4 // SDOT V4, V5, V6[0]
+	WORD $0x4f86e085 // SDOT V5, V4, V6[0]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c45 // AND V5, V2, V26 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 60(R3), F2
-	WORD $0x4f82e0a3 // SDOT V3, V5, V2[0]
-	FMOVQ 256(R9), F5
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 60(R3), F3
+	WORD $0x4f83e082 // SDOT V2, V4, V3[0]
+	FMOVQ 256(R9), F4
 	FMOVQ 384(R9), F7
-	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	FMOVQ 16(R3), F8
-	WORD $0x4f88e124 // SDOT V4, V9, V8[0]
+	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
+	WORD $0x4fa6e105 // SDOT V5, V8, V6[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
-	FMOVQ 76(R3), F7
-	WORD $0x4f87e123 // SDOT V3, V9, V7[0]
-	FMOVQ 448(R9), F9
-	FMOVQ 512(R9), F5
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	WORD $0x4fa6e164 // SDOT V4, V11, V6[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa2e163 // SDOT V3, V11, V2[1]
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x4fa3e102 // SDOT V2, V8, V3[1]
+	FMOVQ 256(R9), F8
+	FMOVQ 448(R9), F4
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4f86e8e5 // SDOT V5, V7, V6[2]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1c87 // AND V7, V4, V27 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4f83e8e2 // SDOT V2, V7, V3[2]
+	FMOVQ 256(R9), F7
+	FMOVQ 512(R9), F8
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 448(R9), F11
-	FMOVQ 576(R9), F5
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa8e144 // SDOT V4, V10, V8[1]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d6a // AND V10, V11, V26 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
-	WORD $0x4fa7e143 // SDOT V3, V10, V7[1]
-	FMOVQ 640(R9), F10
-	FMOVQ 704(R9), F5
-	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1cab // AND V11, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4f86e924 // SDOT V4, V9, V6[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d49 // AND V9, V10, V26 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4f82e923 // SDOT V3, V9, V2[2]
-	FMOVQ 640(R9), F9
-	FMOVQ 768(R9), F5
-	WORD $0x4e3b1caa // AND V10, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d2b // AND V11, V9, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	WORD $0x4f88e964 // SDOT V4, V11, V8[2]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4f87e963 // SDOT V3, V11, V7[2]
-	FMOVQ 832(R9), F11
-	FMOVQ 896(R9), F5
-	WORD $0x4f24556b // SHL V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
-	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
-	WORD $0x4fa6e944 // SDOT V4, V10, V6[3]
-	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4fa2e8c3 // SDOT V3, V6, V2[3]
-	FMOVQ 832(R9), F2
-	FMOVQ 960(R9), F6
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa8e964 // SDOT V4, V11, V8[3]
+	WORD $0x4fa6e885 // SDOT V5, V4, V6[3]
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
+	FMOVQ 576(R9), F3
+	FMOVQ 640(R9), F6
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e0e5 // SDOT V5, V7, V8[0]
 	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1c48 // AND V8, V2, V26 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	FMOVQ 76(R3), F3
+	WORD $0x4f83e0e2 // SDOT V2, V7, V3[0]
+	FMOVQ 576(R9), F7
+	FMOVQ 704(R9), F6
+	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
+	WORD $0x4fa8e085 // SDOT V5, V4, V8[1]
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
+	WORD $0x4fa3e082 // SDOT V2, V4, V3[1]
+	FMOVQ 576(R9), F4
+	FMOVQ 768(R9), F7
+	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
+	WORD $0x4f88e8c5 // SDOT V5, V6, V8[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4f83e8c2 // SDOT V2, V6, V3[2]
+	FMOVQ 576(R9), F6
+	FMOVQ 832(R9), F4
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4e3b1c88 // AND V8, V4, V27 of 4-byte lanes
 	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	WORD $0x4fa7e903 // SDOT V3, V8, V7[3]
-	FMOVQ 64(R9), F7
+	WORD $0x4fa3e902 // SDOT V2, V8, V3[3]
+	FMOVQ 64(R9), F3
 	FMOVQ 128(R9), F8
-	WORD $0x4e381ce6 // AND V6, V7, V24 of 4-byte lanes
-	WORD $0x4e381d02 // AND V2, V8, V24 of 4-byte lanes
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
 	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 36(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc4b // FMUL V11, V2, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVS 32(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 36(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
 	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
 	FMOVS 92(R3), F8
 	VDUP V8.S[0], V8.S4
 	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4f3f0463 // SSHR V3, V3, $1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
 	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVS 96(R3), F8
 	VDUP V8.S[0], V8.S4
@@ -2070,149 +2046,130 @@ part1:
 	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
 	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
 	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
-	FMOVQ 256(R9), F3
-	FMOVQ 1024(R9), F1
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1c6b // AND V11, V3, V28 of 4-byte lanes
-	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
+	FMOVQ 896(R9), F2
+	FMOVQ 960(R9), F1
+	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
 	VEOR V7.B16, V7.B16, V7.B16
-	FMOVQ 120(R3), F2
-	WORD $0x4f82e167 // SDOT V7, V11, V2[0]
+	FMOVQ 120(R3), F4
+	WORD $0x4f84e067 // SDOT V7, V3, V4[0]
 	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
-	WORD $0x4e3a1c6b // AND V11, V3, V26 of 4-byte lanes
-	WORD $0x4ea11d6b // ORR V11, V11, V1 of 4-byte lanes
-	VEOR V1.B16, V1.B16, V1.B16
-	FMOVQ 180(R3), F3
-	WORD $0x4f83e161 // SDOT V1, V11, V3[0]
-	FMOVQ 448(R9), F11
-	FMOVQ 1088(R9), F4
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1d65 // AND V5, V11, V28 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fa2e0a7 // SDOT V7, V5, V2[1]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1d65 // AND V5, V11, V26 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4fa3e0a1 // SDOT V1, V5, V3[1]
-	FMOVQ 640(R9), F5
-	FMOVQ 1152(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c8b // AND V11, V4, V27 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 180(R3), F1
+	WORD $0x4f81e062 // SDOT V2, V3, V1[0]
+	FMOVQ 896(R9), F3
+	FMOVQ 1024(R9), F5
 	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
-	WORD $0x4f82e8c7 // SDOT V7, V6, V2[2]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4f83e8c1 // SDOT V1, V6, V3[2]
-	FMOVQ 832(R9), F6
-	FMOVQ 1216(R9), F4
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	WORD $0x4fa2e967 // SDOT V7, V11, V2[3]
-	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4fa3e841 // SDOT V1, V2, V3[3]
-	FMOVQ 256(R9), F3
-	FMOVQ 1280(R9), F2
+	WORD $0x4fa4e0c7 // SDOT V7, V6, V4[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	FMOVQ 136(R3), F4
-	WORD $0x4f84e0c7 // SDOT V7, V6, V4[0]
-	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c66 // AND V6, V3, V26 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	FMOVQ 196(R3), F2
-	WORD $0x4f82e0c1 // SDOT V1, V6, V2[0]
-	FMOVQ 448(R9), F6
-	FMOVQ 1344(R9), F3
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c6b // AND V11, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x4fa4e0a7 // SDOT V7, V5, V4[1]
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4fa1e0c2 // SDOT V2, V6, V1[1]
+	FMOVQ 896(R9), F6
+	FMOVQ 1088(R9), F3
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4f84e8a7 // SDOT V7, V5, V4[2]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4fa2e0a1 // SDOT V1, V5, V2[1]
-	FMOVQ 640(R9), F5
-	FMOVQ 1408(R9), F3
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1cab // AND V11, V5, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4f84e967 // SDOT V7, V11, V4[2]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1cab // AND V11, V5, V26 of 4-byte lanes
-	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
-	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
-	FMOVQ 832(R9), F11
-	FMOVQ 1472(R9), F3
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4fa4e8c7 // SDOT V7, V6, V4[3]
-	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1d64 // AND V4, V11, V26 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	WORD $0x4f81e8a2 // SDOT V2, V5, V1[2]
+	FMOVQ 896(R9), F5
+	FMOVQ 1152(R9), F6
+	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
+	WORD $0x4fa4e867 // SDOT V7, V3, V4[3]
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4fa1e882 // SDOT V2, V4, V1[3]
+	FMOVQ 1216(R9), F1
+	FMOVQ 1280(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	FMOVQ 136(R3), F6
+	WORD $0x4f86e0a7 // SDOT V7, V5, V6[0]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
+	FMOVQ 196(R3), F1
+	WORD $0x4f81e0a2 // SDOT V2, V5, V1[0]
+	FMOVQ 1216(R9), F5
+	FMOVQ 1344(R9), F4
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x4fa6e067 // SDOT V7, V3, V6[1]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa1e062 // SDOT V2, V3, V1[1]
+	FMOVQ 1216(R9), F3
+	FMOVQ 1408(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4f86e887 // SDOT V7, V4, V6[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
 	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4fa2e881 // SDOT V1, V4, V2[3]
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F4
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6f30048b // USHR V11, V4, $16 of 4-byte lanes
-	WORD $0x4e381d6b // AND V11, V11, V24 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e28dd6b // FMUL V11, V11, V8 of 4-byte lanes
-	FMOVS 152(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVS 156(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dd66 // FMUL V6, V11, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4f81e882 // SDOT V2, V4, V1[2]
+	FMOVQ 1216(R9), F4
+	FMOVQ 1472(R9), F3
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4fa6e8a7 // SDOT V7, V5, V6[3]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c66 // AND V6, V3, V27 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa1e8c2 // SDOT V2, V6, V1[3]
+	FMOVQ 64(R9), F1
+	FMOVQ 128(R9), F6
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
-	FMOVS 212(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
-	WORD $0x4f3f0421 // SSHR V1, V1, $1 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x6f3004c3 // USHR V3, V6, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e28dc63 // FMUL V3, V3, V8 of 4-byte lanes
+	FMOVS 152(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 156(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVS 216(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	FMOVS 212(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVS 216(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dd06 // FMUL V6, V8, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2238,164 +2195,145 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F4
-	WORD $0x0e612888 // XTN V8, V4, V0 of 4-byte lanes
+	FMOVQ 0(R9), F6
+	WORD $0x0e6128c8 // XTN V8, V6, V0 of 4-byte lanes
 	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
-	WORD $0x0e612884 // XTN V4, V4, V0 of 4-byte lanes
-	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3d1c84 // EOR V4, V4, V29 of 4-byte lanes
-	FMOVQ 1536(R9), F1
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x0e6128c6 // XTN V6, V6, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3d1cc6 // EOR V6, V6, V29 of 4-byte lanes
+	FMOVQ 1536(R9), F2
 	FMOVQ 1600(R9), F0
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c26 // AND V6, V1, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 240(R3), F11
-	WORD $0x4f8be0c2 // SDOT V2, V6, V11[0]
+	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 240(R3), F3
+	WORD $0x4f83e025 // SDOT V5, V1, V3[0]
 	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	VEOR V0.B16, V0.B16, V0.B16
-	FMOVQ 300(R3), F1
-	WORD $0x4f81e0c0 // SDOT V0, V6, V1[0]
-	FMOVQ 1536(R9), F6
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c01 // AND V1, V0, V27 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 300(R3), F0
+	WORD $0x4f80e022 // SDOT V2, V1, V0[0]
+	FMOVQ 1536(R9), F1
 	FMOVQ 1664(R9), F7
-	WORD $0x4e3b1ce3 // AND V3, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	FMOVQ 256(R3), F3
-	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4fa3e085 // SDOT V5, V4, V3[1]
 	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	FMOVQ 316(R3), F7
-	WORD $0x4f87e0a0 // SDOT V0, V5, V7[0]
-	FMOVQ 1728(R9), F5
-	FMOVQ 1792(R9), F6
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4fabe122 // SDOT V2, V9, V11[1]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4fa1e120 // SDOT V0, V9, V1[1]
-	FMOVQ 1728(R9), F9
-	FMOVQ 1856(R9), F6
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ce4 // AND V4, V7, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa0e082 // SDOT V2, V4, V0[1]
+	FMOVQ 1536(R9), F4
+	FMOVQ 1728(R9), F1
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x4f83e8e5 // SDOT V5, V7, V3[2]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c27 // AND V7, V1, V27 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	WORD $0x4f80e8e2 // SDOT V2, V7, V0[2]
+	FMOVQ 1536(R9), F7
+	FMOVQ 1792(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e825 // SDOT V5, V1, V3[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4fa3e142 // SDOT V2, V10, V3[1]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d2a // AND V10, V9, V26 of 4-byte lanes
-	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
-	WORD $0x4fa7e140 // SDOT V0, V10, V7[1]
-	FMOVQ 1920(R9), F10
-	FMOVQ 1984(R9), F6
-	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1cc9 // AND V9, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d45 // AND V5, V10, V28 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	WORD $0x4f8be8a2 // SDOT V2, V5, V11[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d45 // AND V5, V10, V26 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4f81e8a0 // SDOT V0, V5, V1[2]
-	FMOVQ 1920(R9), F5
-	FMOVQ 2048(R9), F6
-	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
-	WORD $0x4f83e922 // SDOT V2, V9, V3[2]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1ca9 // AND V9, V5, V26 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4f87e920 // SDOT V0, V9, V7[2]
-	FMOVQ 2112(R9), F9
-	FMOVQ 2176(R9), F6
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
-	WORD $0x4fabe942 // SDOT V2, V10, V11[3]
-	WORD $0x6f3d04c6 // USHR V6, V6, $3 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d2b // AND V11, V9, V26 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4fa1e960 // SDOT V0, V11, V1[3]
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4fa0e862 // SDOT V2, V3, V0[3]
+	FMOVQ 1856(R9), F0
+	FMOVQ 1920(R9), F3
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	FMOVQ 256(R3), F4
+	WORD $0x4f84e0e5 // SDOT V5, V7, V4[0]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
+	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	FMOVQ 316(R3), F0
+	WORD $0x4f80e0e2 // SDOT V2, V7, V0[0]
+	FMOVQ 1856(R9), F7
+	FMOVQ 1984(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e025 // SDOT V5, V1, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
+	WORD $0x4fa0e022 // SDOT V2, V1, V0[1]
+	FMOVQ 1856(R9), F1
+	FMOVQ 2048(R9), F7
+	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
+	WORD $0x4f84e865 // SDOT V5, V3, V4[2]
+	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ce3 // AND V3, V7, V27 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4f80e862 // SDOT V2, V3, V0[2]
+	FMOVQ 1856(R9), F3
 	FMOVQ 2112(R9), F1
-	FMOVQ 2240(R9), F11
-	WORD $0x4e3b1d66 // AND V6, V11, V27 of 4-byte lanes
-	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
-	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
-	WORD $0x4fa3e922 // SDOT V2, V9, V3[3]
-	WORD $0x6f3d056b // USHR V11, V11, $3 of 4-byte lanes
-	WORD $0x4e391d6b // AND V11, V11, V25 of 4-byte lanes
-	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
-	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x4fa7e860 // SDOT V0, V3, V7[3]
+	WORD $0x4e3c1c27 // AND V7, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa0e882 // SDOT V2, V4, V0[3]
 	PRFM 1152(R12), PLDL1KEEP
-	FMOVQ 64(R9), F7
-	FMOVQ 128(R9), F3
-	FMOVQ 192(R9), F11
-	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
-	WORD $0x4e361d69 // AND V9, V11, V22 of 4-byte lanes
-	WORD $0x4e371c26 // AND V6, V1, V23 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x6f3e0469 // USHR V9, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0561 // USHR V1, V11, $4 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371d2a // AND V10, V9, V23 of 4-byte lanes
-	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e24dd4a // FMUL V10, V10, V4 of 4-byte lanes
-	FMOVS 272(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 276(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
-	WORD $0x6f380561 // USHR V1, V11, $8 of 4-byte lanes
-	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
-	WORD $0x4e371cea // AND V10, V7, V23 of 4-byte lanes
-	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c61 // AND V1, V3, V23 of 4-byte lanes
-	WORD $0x4eab1c21 // ORR V1, V1, V11 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x4e371c00 // AND V0, V0, V23 of 4-byte lanes
+	WORD $0x4e381c61 // AND V1, V3, V24 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c60 // AND V0, V3, V24 of 4-byte lanes
+	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
+	WORD $0x4e391c24 // AND V4, V1, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc84 // FMUL V4, V4, V8 of 4-byte lanes
+	WORD $0x4e391c03 // AND V3, V0, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc63 // FMUL V3, V3, V6 of 4-byte lanes
+	FMOVS 272(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 276(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	FMOVS 332(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4f3f0400 // SSHR V0, V0, $1 of 4-byte lanes
+	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
+	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 336(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVS 332(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 336(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2421,168 +2359,146 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F1
-	WORD $0x0e612824 // XTN V4, V1, V0 of 4-byte lanes
-	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
-	FMOVQ 1536(R9), F0
-	FMOVQ 2304(R9), F8
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1d0a // AND V10, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c0b // AND V11, V0, V28 of 4-byte lanes
-	WORD $0x4eaa1d6b // ORR V11, V11, V10 of 4-byte lanes
-	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 0(R9), F0
+	WORD $0x0e612806 // XTN V6, V0, V0 of 4-byte lanes
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
+	FMOVQ 2176(R9), F2
+	FMOVQ 2240(R9), F8
+	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
+	VEOR V7.B16, V7.B16, V7.B16
 	FMOVQ 360(R3), F3
-	WORD $0x4f83e16a // SDOT V10, V11, V3[0]
+	WORD $0x4f83e027 // SDOT V7, V1, V3[0]
 	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c0b // AND V11, V0, V26 of 4-byte lanes
-	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	VEOR V8.B16, V8.B16, V8.B16
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e168 // SDOT V8, V11, V0[0]
-	FMOVQ 1728(R9), F11
-	FMOVQ 2368(R9), F7
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1ce2 // AND V2, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d66 // AND V6, V11, V28 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4fa3e0ca // SDOT V10, V6, V3[1]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1d66 // AND V6, V11, V26 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	WORD $0x4fa0e0c8 // SDOT V8, V6, V0[1]
-	FMOVQ 1920(R9), F6
-	FMOVQ 2432(R9), F7
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1ceb // AND V11, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
-	WORD $0x4eab1c42 // ORR V2, V2, V11 of 4-byte lanes
-	WORD $0x4f83e84a // SDOT V10, V2, V3[2]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1cc2 // AND V2, V6, V26 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4f80e848 // SDOT V8, V2, V0[2]
-	FMOVQ 2112(R9), F2
-	FMOVQ 2496(R9), F7
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
-	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
-	WORD $0x4fa3e96a // SDOT V10, V11, V3[3]
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e391ce7 // AND V7, V7, V25 of 4-byte lanes
-	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4fa0e868 // SDOT V8, V3, V0[3]
-	FMOVQ 1536(R9), F0
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 420(R3), F8
+	WORD $0x4f88e022 // SDOT V2, V1, V8[0]
+	FMOVQ 2176(R9), F1
+	FMOVQ 2304(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4fa3e087 // SDOT V7, V4, V3[1]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
+	FMOVQ 2176(R9), F4
+	FMOVQ 2368(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4f83e8a7 // SDOT V7, V5, V3[2]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c25 // AND V5, V1, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4f88e8a2 // SDOT V2, V5, V8[2]
+	FMOVQ 2176(R9), F5
+	FMOVQ 2432(R9), F4
+	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e827 // SDOT V7, V1, V3[3]
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
+	FMOVQ 2496(R9), F8
 	FMOVQ 2560(R9), F3
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1c67 // AND V7, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	FMOVQ 376(R3), F7
-	WORD $0x4f87e04a // SDOT V10, V2, V7[0]
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	FMOVQ 376(R3), F4
+	WORD $0x4f84e0a7 // SDOT V7, V5, V4[0]
 	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c02 // AND V2, V0, V26 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	FMOVQ 436(R3), F3
-	WORD $0x4f83e048 // SDOT V8, V2, V3[0]
-	FMOVQ 1728(R9), F2
-	FMOVQ 2624(R9), F0
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3b1c0b // AND V11, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c46 // AND V6, V2, V28 of 4-byte lanes
-	WORD $0x4eab1cc6 // ORR V6, V6, V11 of 4-byte lanes
-	WORD $0x4fa7e0ca // SDOT V10, V6, V7[1]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	FMOVQ 436(R3), F8
+	WORD $0x4f88e0a2 // SDOT V2, V5, V8[0]
+	FMOVQ 2496(R9), F5
+	FMOVQ 2624(R9), F3
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4fa4e027 // SDOT V7, V1, V4[1]
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	WORD $0x4fa3e0c8 // SDOT V8, V6, V3[1]
-	FMOVQ 1920(R9), F6
-	FMOVQ 2688(R9), F0
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1ccb // AND V11, V6, V28 of 4-byte lanes
-	WORD $0x4ea21d6b // ORR V11, V11, V2 of 4-byte lanes
-	WORD $0x4f87e96a // SDOT V10, V11, V7[2]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1ccb // AND V11, V6, V26 of 4-byte lanes
-	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
-	WORD $0x4f83e968 // SDOT V8, V11, V3[2]
-	FMOVQ 2112(R9), F11
-	FMOVQ 2752(R9), F0
-	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1d62 // AND V2, V11, V28 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4fa7e84a // SDOT V10, V2, V7[3]
-	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
-	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
-	WORD $0x4e3a1d67 // AND V7, V11, V26 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
-	WORD $0x4fa3e8e8 // SDOT V8, V7, V3[3]
-	FMOVQ 64(R9), F3
-	FMOVQ 128(R9), F7
-	FMOVQ 192(R9), F0
-	WORD $0x6f2e046b // USHR V11, V3, $18 of 4-byte lanes
-	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
-	WORD $0x4e361c42 // AND V2, V2, V22 of 4-byte lanes
-	WORD $0x4e371d66 // AND V6, V11, V23 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
-	WORD $0x6f2c040b // USHR V11, V0, $20 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e24dcc6 // FMUL V6, V6, V4 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
-	FMOVS 392(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdccb // FMUL V11, V6, V11 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e2bdd4b // FMUL V11, V10, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 396(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd2b // FMUL V11, V9, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
-	WORD $0x6f28040b // USHR V11, V0, $24 of 4-byte lanes
-	WORD $0x4e361d6b // AND V11, V11, V22 of 4-byte lanes
-	WORD $0x4e371c69 // AND V9, V3, V23 of 4-byte lanes
-	WORD $0x4eab1d29 // ORR V9, V9, V11 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
-	WORD $0x4e361c00 // AND V0, V0, V22 of 4-byte lanes
-	WORD $0x4e371ceb // AND V11, V7, V23 of 4-byte lanes
-	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e21dd61 // FMUL V1, V11, V1 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc8b // FMUL V11, V4, V11 of 4-byte lanes
-	WORD $0x4f3f0508 // SSHR V8, V8, $1 of 4-byte lanes
+	WORD $0x4fa8e022 // SDOT V2, V1, V8[1]
+	FMOVQ 2496(R9), F1
+	FMOVQ 2688(R9), F5
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4f84e867 // SDOT V7, V3, V4[2]
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
+	FMOVQ 2496(R9), F3
+	FMOVQ 2752(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4fa4e8a7 // SDOT V7, V5, V4[3]
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa8e882 // SDOT V2, V4, V8[3]
+	FMOVQ 64(R9), F8
+	FMOVQ 128(R9), F4
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e371d08 // AND V8, V8, V23 of 4-byte lanes
+	WORD $0x4e381c61 // AND V1, V3, V24 of 4-byte lanes
+	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c68 // AND V8, V3, V24 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	WORD $0x6f300424 // USHR V4, V1, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc84 // FMUL V4, V4, V6 of 4-byte lanes
+	WORD $0x6f300503 // USHR V3, V8, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVS 392(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e25dce5 // FMUL V5, V7, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 396(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVS 456(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdc2b // FMUL V11, V1, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	FMOVS 452(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVS 456(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -2720,9 +2636,9 @@ TEXT ·vecIQ4_XS(SB), NOSPLIT, $0-72
 	MOVD $consts<>(SB), R11
 	FMOVQ 176(R11), F30
 	FMOVQ 0(R11), F28
-	FMOVQ 48(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 192(R11), F25
+	FMOVQ 192(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 224(R11), F25
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3262,7 +3178,7 @@ TEXT ·vecMXFP4(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F28
 	FMOVQ 32(R11), F27
 	SUB $64, R6
@@ -3371,7 +3287,7 @@ TEXT ·vecTQ2_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F29
+	FMOVQ 160(R11), F29
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3728,8 +3644,8 @@ TEXT ·vecQ2_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F28
-	FMOVQ 240(R11), F30
+	FMOVQ 160(R11), F28
+	FMOVQ 256(R11), F30
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -3858,8 +3774,8 @@ TEXT ·vecQ2_K(SB), NOSPLIT, $0-72
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 224(R11), F28
-	FMOVQ 64(R11), F27
+	FMOVQ 160(R11), F28
+	FMOVQ 208(R11), F27
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -4418,11 +4334,13 @@ TEXT ·vecQ3_K(SB), NOSPLIT, $0-72
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 224(R11), F28
-	FMOVQ 256(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 48(R11), F25
-	FMOVQ 192(R11), F24
+	FMOVQ 272(R11), F28
+	FMOVQ 288(R11), F27
+	FMOVQ 160(R11), F26
+	FMOVQ 32(R11), F25
+	FMOVQ 224(R11), F24
+	FMOVQ 192(R11), F23
+	FMOVQ 208(R11), F22
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -4442,334 +4360,256 @@ part0:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 224(R9), F1
-	FMOVQ 288(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4f225424 // SHL V4, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	FMOVS 44(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	FMOVQ 0(R3), F4
-	WORD $0x4f84e0a3 // SDOT V3, V5, V4[0]
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4f215426 // SHL V6, V1, $1 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	FMOVS 104(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	FMOVQ 60(R3), F6
-	WORD $0x4f86e0e5 // SDOT V5, V7, V6[0]
-	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	FMOVS 164(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
-	FMOVQ 120(R3), F9
-	WORD $0x4f89e107 // SDOT V7, V8, V9[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x6f3f0421 // USHR V1, V1, $1 of 4-byte lanes
-	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	FMOVS 224(R3), F2
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVS 44(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	FMOVQ 180(R3), F1
-	WORD $0x4f81e102 // SDOT V2, V8, V1[0]
-	FMOVQ 224(R9), F8
-	FMOVQ 352(R9), F10
-	WORD $0x4e3c1d4b // AND V11, V10, V28 of 4-byte lanes
-	WORD $0x6f3e050c // USHR V12, V8, $2 of 4-byte lanes
-	WORD $0x4e3b1d8d // AND V13, V12, V27 of 4-byte lanes
-	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
-	FMOVS 48(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	FMOVQ 16(R3), F12
-	WORD $0x4f8ce1ab // SDOT V11, V13, V12[0]
-	WORD $0x6f3e054d // USHR V13, V10, $2 of 4-byte lanes
-	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
-	WORD $0x6f3d050e // USHR V14, V8, $3 of 4-byte lanes
-	WORD $0x4e3b1dcf // AND V15, V14, V27 of 4-byte lanes
-	WORD $0x4ead1def // ORR V15, V15, V13 of 4-byte lanes
-	FMOVS 108(R3), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
-	FMOVQ 76(R3), F14
-	WORD $0x4f8ee1ed // SDOT V13, V15, V14[0]
-	WORD $0x6f3c054f // USHR V15, V10, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	WORD $0x6f3c0510 // USHR V16, V8, $4 of 4-byte lanes
-	WORD $0x4e3b1e11 // AND V17, V16, V27 of 4-byte lanes
-	WORD $0x4eaf1e31 // ORR V17, V17, V15 of 4-byte lanes
-	FMOVS 168(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x4f2255ef // SHL V15, V15, $2 of 4-byte lanes
-	FMOVQ 136(R3), F16
-	WORD $0x4f90e22f // SDOT V15, V17, V16[0]
-	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
-	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
-	WORD $0x6f3b0508 // USHR V8, V8, $5 of 4-byte lanes
-	WORD $0x4e3b1d11 // AND V17, V8, V27 of 4-byte lanes
-	WORD $0x4eaa1e31 // ORR V17, V17, V10 of 4-byte lanes
-	FMOVS 228(R3), F10
+	FMOVQ 0(R3), F3
+	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
+	FMOVQ 224(R9), F1
+	FMOVQ 352(R9), F4
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e3a1c25 // AND V5, V1, V26 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	FMOVS 104(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f225484 // SHL V4, V4, $2 of 4-byte lanes
+	FMOVQ 60(R3), F1
+	WORD $0x4f81e0a4 // SDOT V4, V5, V1[0]
+	FMOVQ 224(R9), F5
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVS 164(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	FMOVQ 120(R3), F7
+	WORD $0x4f87e0a6 // SDOT V6, V5, V7[0]
+	FMOVQ 352(R9), F5
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVS 224(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	FMOVQ 180(R3), F9
+	WORD $0x4f89e0a8 // SDOT V8, V5, V9[0]
+	FMOVQ 288(R9), F5
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVS 48(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	FMOVQ 196(R3), F8
-	WORD $0x4f88e22a // SDOT V10, V17, V8[0]
-	FMOVQ 416(R9), F17
-	FMOVQ 480(R9), F18
+	FMOVQ 16(R3), F11
+	WORD $0x4f8be0aa // SDOT V10, V5, V11[0]
+	FMOVQ 288(R9), F5
+	FMOVQ 352(R9), F12
+	WORD $0x6f3b058c // USHR V12, V12, $5 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e3a1cad // AND V13, V5, V26 of 4-byte lanes
+	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
+	FMOVS 108(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x4f22558c // SHL V12, V12, $2 of 4-byte lanes
+	FMOVQ 76(R3), F5
+	WORD $0x4f85e1ac // SDOT V12, V13, V5[0]
+	FMOVQ 288(R9), F13
+	WORD $0x6f3b05ad // USHR V13, V13, $5 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	FMOVS 168(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x4f2255ce // SHL V14, V14, $2 of 4-byte lanes
+	FMOVQ 136(R3), F15
+	WORD $0x4f8fe1ae // SDOT V14, V13, V15[0]
+	FMOVQ 352(R9), F13
+	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	FMOVS 228(R3), F16
+	VDUP V16.S[0], V16.S4
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3c1e53 // AND V19, V18, V28 of 4-byte lanes
-	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
-	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
-	WORD $0x4fa4e2a3 // SDOT V3, V21, V4[1]
-	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x4f215633 // SHL V19, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e74 // AND V20, V19, V27 of 4-byte lanes
-	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	WORD $0x4fa6e285 // SDOT V5, V20, V6[1]
-	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
-	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
-	WORD $0x4fa9e2a7 // SDOT V7, V21, V9[1]
-	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
-	WORD $0x4eb21eb5 // ORR V21, V21, V18 of 4-byte lanes
-	WORD $0x4fa1e2a2 // SDOT V2, V21, V1[1]
-	FMOVQ 416(R9), F21
+	WORD $0x4f225610 // SHL V16, V16, $2 of 4-byte lanes
+	FMOVQ 196(R3), F17
+	WORD $0x4f91e1b0 // SDOT V16, V13, V17[0]
+	FMOVQ 416(R9), F13
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fa3e1a2 // SDOT V2, V13, V3[1]
+	FMOVQ 416(R9), F13
 	FMOVQ 544(R9), F18
-	WORD $0x4e3c1e51 // AND V17, V18, V28 of 4-byte lanes
-	WORD $0x6f3e06b4 // USHR V20, V21, $2 of 4-byte lanes
-	WORD $0x4e3b1e93 // AND V19, V20, V27 of 4-byte lanes
-	WORD $0x4eb11e73 // ORR V19, V19, V17 of 4-byte lanes
-	WORD $0x4face26b // SDOT V11, V19, V12[1]
-	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
-	WORD $0x6f3d06b1 // USHR V17, V21, $3 of 4-byte lanes
-	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
-	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
-	WORD $0x4faee28d // SDOT V13, V20, V14[1]
-	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x6f3c06b3 // USHR V19, V21, $4 of 4-byte lanes
-	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
-	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
-	WORD $0x4fb0e22f // SDOT V15, V17, V16[1]
-	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3b06b5 // USHR V21, V21, $5 of 4-byte lanes
-	WORD $0x4e3b1eb1 // AND V17, V21, V27 of 4-byte lanes
-	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
-	WORD $0x4fa8e22a // SDOT V10, V17, V8[1]
-	FMOVQ 608(R9), F17
-	FMOVQ 672(R9), F18
-	WORD $0x4e3c1e55 // AND V21, V18, V28 of 4-byte lanes
-	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1e93 // AND V19, V20, V27 of 4-byte lanes
-	WORD $0x4eb51e73 // ORR V19, V19, V21 of 4-byte lanes
-	WORD $0x4f84ea63 // SDOT V3, V19, V4[2]
-	WORD $0x6f3e0653 // USHR V19, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
-	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
-	WORD $0x4eb31e94 // ORR V20, V20, V19 of 4-byte lanes
-	WORD $0x4f86ea85 // SDOT V5, V20, V6[2]
-	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
-	WORD $0x4eb41e73 // ORR V19, V19, V20 of 4-byte lanes
-	WORD $0x4f89ea67 // SDOT V7, V19, V9[2]
-	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
+	WORD $0x6f3c0652 // USHR V18, V18, $4 of 4-byte lanes
+	WORD $0x4e3b1e52 // AND V18, V18, V27 of 4-byte lanes
+	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
+	WORD $0x4e3a1db3 // AND V19, V13, V26 of 4-byte lanes
 	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
-	WORD $0x4f81ea62 // SDOT V2, V19, V1[2]
-	FMOVQ 608(R9), F19
-	FMOVQ 736(R9), F18
-	WORD $0x4e3c1e51 // AND V17, V18, V28 of 4-byte lanes
-	WORD $0x6f3e0674 // USHR V20, V19, $2 of 4-byte lanes
-	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
-	WORD $0x4eb11eb5 // ORR V21, V21, V17 of 4-byte lanes
-	WORD $0x4f8ceaab // SDOT V11, V21, V12[2]
-	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x6f3d0671 // USHR V17, V19, $3 of 4-byte lanes
-	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
-	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4f8eea8d // SDOT V13, V20, V14[2]
-	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x6f3c0675 // USHR V21, V19, $4 of 4-byte lanes
-	WORD $0x4e3b1eb1 // AND V17, V21, V27 of 4-byte lanes
-	WORD $0x4eb41e31 // ORR V17, V17, V20 of 4-byte lanes
-	WORD $0x4f90ea2f // SDOT V15, V17, V16[2]
-	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
+	WORD $0x4fa1e264 // SDOT V4, V19, V1[1]
+	FMOVQ 416(R9), F19
 	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
-	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
-	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
-	WORD $0x4f88ea2a // SDOT V10, V17, V8[2]
-	FMOVQ 800(R9), F17
-	FMOVQ 864(R9), F18
-	WORD $0x4e3c1e53 // AND V19, V18, V28 of 4-byte lanes
-	WORD $0x4f225634 // SHL V20, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
-	WORD $0x4eb31eb5 // ORR V21, V21, V19 of 4-byte lanes
-	WORD $0x4fa4eaa3 // SDOT V3, V21, V4[3]
-	WORD $0x6f3e0644 // USHR V4, V18, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f215635 // SHL V21, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1eb3 // AND V19, V21, V27 of 4-byte lanes
-	WORD $0x4ea41e73 // ORR V19, V19, V4 of 4-byte lanes
-	WORD $0x4fa6ea65 // SDOT V5, V19, V6[3]
-	WORD $0x6f3c0646 // USHR V6, V18, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
-	WORD $0x4ea61e73 // ORR V19, V19, V6 of 4-byte lanes
-	WORD $0x4fa9ea67 // SDOT V7, V19, V9[3]
-	WORD $0x6f3a0652 // USHR V18, V18, $6 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e29 // AND V9, V17, V27 of 4-byte lanes
-	WORD $0x4eb21d29 // ORR V9, V9, V18 of 4-byte lanes
-	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
-	FMOVQ 800(R9), F1
-	FMOVQ 928(R9), F9
-	WORD $0x4e3c1d32 // AND V18, V9, V28 of 4-byte lanes
-	WORD $0x6f3e0431 // USHR V17, V1, $2 of 4-byte lanes
-	WORD $0x4e3b1e33 // AND V19, V17, V27 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4fa7e266 // SDOT V6, V19, V7[1]
+	FMOVQ 544(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4fa9e268 // SDOT V8, V19, V9[1]
+	FMOVQ 480(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4fabe26a // SDOT V10, V19, V11[1]
+	FMOVQ 480(R9), F19
+	FMOVQ 544(R9), F18
+	WORD $0x6f3b0652 // USHR V18, V18, $5 of 4-byte lanes
+	WORD $0x4e3b1e52 // AND V18, V18, V27 of 4-byte lanes
+	WORD $0x6f3d0673 // USHR V19, V19, $3 of 4-byte lanes
+	WORD $0x4e3a1e6d // AND V13, V19, V26 of 4-byte lanes
+	WORD $0x4eb21dad // ORR V13, V13, V18 of 4-byte lanes
+	WORD $0x4fa5e1ac // SDOT V12, V13, V5[1]
+	FMOVQ 480(R9), F13
+	WORD $0x6f3b05ad // USHR V13, V13, $5 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fafe1ae // SDOT V14, V13, V15[1]
+	FMOVQ 544(R9), F13
+	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fb1e1b0 // SDOT V16, V13, V17[1]
+	FMOVQ 608(R9), F13
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4f83e9a2 // SDOT V2, V13, V3[2]
+	FMOVQ 608(R9), F13
+	FMOVQ 736(R9), F18
+	WORD $0x6f3c0652 // USHR V18, V18, $4 of 4-byte lanes
+	WORD $0x4e3b1e52 // AND V18, V18, V27 of 4-byte lanes
+	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
+	WORD $0x4e3a1db3 // AND V19, V13, V26 of 4-byte lanes
 	WORD $0x4eb21e73 // ORR V19, V19, V18 of 4-byte lanes
-	WORD $0x4facea6b // SDOT V11, V19, V12[3]
-	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x6f3d0433 // USHR V19, V1, $3 of 4-byte lanes
-	WORD $0x4e3b1e72 // AND V18, V19, V27 of 4-byte lanes
-	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
-	WORD $0x4faeea4d // SDOT V13, V18, V14[3]
-	WORD $0x6f3c052e // USHR V14, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1e4c // AND V12, V18, V27 of 4-byte lanes
-	WORD $0x4eae1d8c // ORR V12, V12, V14 of 4-byte lanes
-	WORD $0x4fb0e98f // SDOT V15, V12, V16[3]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f81ea64 // SDOT V4, V19, V1[2]
+	FMOVQ 608(R9), F19
+	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4f87ea66 // SDOT V6, V19, V7[2]
+	FMOVQ 736(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4f89ea68 // SDOT V8, V19, V9[2]
+	FMOVQ 672(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f8bea6a // SDOT V10, V19, V11[2]
+	FMOVQ 672(R9), F19
+	FMOVQ 736(R9), F18
+	WORD $0x6f3b0652 // USHR V18, V18, $5 of 4-byte lanes
+	WORD $0x4e3b1e52 // AND V18, V18, V27 of 4-byte lanes
+	WORD $0x6f3d0673 // USHR V19, V19, $3 of 4-byte lanes
+	WORD $0x4e3a1e6d // AND V13, V19, V26 of 4-byte lanes
+	WORD $0x4eb21dad // ORR V13, V13, V18 of 4-byte lanes
+	WORD $0x4f85e9ac // SDOT V12, V13, V5[2]
+	FMOVQ 672(R9), F13
+	WORD $0x6f3b05ad // USHR V13, V13, $5 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4f8fe9ae // SDOT V14, V13, V15[2]
+	FMOVQ 736(R9), F13
+	WORD $0x6f3d05ad // USHR V13, V13, $3 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4f91e9b0 // SDOT V16, V13, V17[2]
+	FMOVQ 800(R9), F13
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fa3e9a2 // SDOT V2, V13, V3[3]
+	FMOVQ 800(R9), F3
+	FMOVQ 928(R9), F13
+	WORD $0x6f3c05ad // USHR V13, V13, $4 of 4-byte lanes
+	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1c72 // AND V18, V3, V26 of 4-byte lanes
+	WORD $0x4ead1e52 // ORR V18, V18, V13 of 4-byte lanes
+	WORD $0x4fa1ea44 // SDOT V4, V18, V1[3]
+	FMOVQ 800(R9), F1
 	WORD $0x6f3b0421 // USHR V1, V1, $5 of 4-byte lanes
-	WORD $0x4e3b1c30 // AND V16, V1, V27 of 4-byte lanes
-	WORD $0x4ea91e10 // ORR V16, V16, V9 of 4-byte lanes
-	WORD $0x4fa8ea0a // SDOT V10, V16, V8[3]
-	FMOVQ 32(R9), F8
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F16
-	WORD $0x4f245610 // SHL V16, V16, $4 of 4-byte lanes
-	WORD $0x4e391e09 // AND V9, V16, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F16
-	WORD $0x6f3c0610 // USHR V16, V16, $4 of 4-byte lanes
-	WORD $0x4e391e01 // AND V1, V16, V25 of 4-byte lanes
-	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVS 32(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99c69 // MUL V9, V3, V9
-	WORD $0x4ea19d61 // MUL V1, V11, V1
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fa7e826 // SDOT V6, V1, V7[3]
+	FMOVQ 928(R9), F7
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4fa9e8e8 // SDOT V8, V7, V9[3]
+	FMOVQ 864(R9), F9
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fabe92a // SDOT V10, V9, V11[3]
+	FMOVQ 864(R9), F11
+	FMOVQ 928(R9), F9
+	WORD $0x6f3b0529 // USHR V9, V9, $5 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6f3d056b // USHR V11, V11, $3 of 4-byte lanes
+	WORD $0x4e3a1d67 // AND V7, V11, V26 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4fa5e8ec // SDOT V12, V7, V5[3]
+	FMOVQ 864(R9), F5
+	WORD $0x6f3b04a5 // USHR V5, V5, $5 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4fafe8ae // SDOT V14, V5, V15[3]
+	FMOVQ 928(R9), F15
+	WORD $0x6f3d05ef // USHR V15, V15, $3 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4fb1e9f0 // SDOT V16, V15, V17[3]
+	FMOVQ 32(R9), F17
+	WORD $0x6f360631 // USHR V17, V17, $10 of 4-byte lanes
+	WORD $0x4e391e31 // AND V17, V17, V25 of 4-byte lanes
+	WORD $0x6eb18711 // SUB V17, V24, V17 of 4-byte lanes
+	FMOVQ 32(R9), F15
+	WORD $0x6f2605ef // USHR V15, V15, $26 of 4-byte lanes
+	WORD $0x4e391def // AND V15, V15, V25 of 4-byte lanes
 	PRFM 1216(R12), PLDL1KEEP
-	WORD $0x4ea18521 // ADD V1, V9, V1 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e391c2b // AND V11, V1, V25 of 4-byte lanes
-	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	WORD $0x6eab870b // SUB V11, V24, V11 of 4-byte lanes
-	FMOVS 92(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99ca9 // MUL V9, V5, V9
-	WORD $0x4eab9dab // MUL V11, V13, V11
-	WORD $0x4eab852b // ADD V11, V9, V11 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e28dd68 // FMUL V8, V11, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F11
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e391d69 // AND V9, V11, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F11
-	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e391d6d // AND V13, V11, V25 of 4-byte lanes
-	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
-	WORD $0x6ead870d // SUB V13, V24, V13 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99ce9 // MUL V9, V7, V9
-	WORD $0x4ead9ded // MUL V13, V15, V13
-	WORD $0x4ead852d // ADD V13, V9, V13 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e28dda8 // FMUL V8, V13, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F13
-	WORD $0x6f3205ad // USHR V13, V13, $14 of 4-byte lanes
-	WORD $0x4e391da9 // AND V9, V13, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F13
-	WORD $0x6f2a05ad // USHR V13, V13, $22 of 4-byte lanes
-	WORD $0x4e391daf // AND V15, V13, V25 of 4-byte lanes
-	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
 	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
-	FMOVS 212(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99c49 // MUL V9, V2, V9
+	FMOVS 32(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4eb19c51 // MUL V17, V2, V17
 	WORD $0x4eaf9d4f // MUL V15, V10, V15
-	WORD $0x4eaf852f // ADD V15, V9, V15 of 4-byte lanes
+	WORD $0x4eaf862f // ADD V15, V17, V15 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e28dde8 // FMUL V8, V15, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 32(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	FMOVQ 32(R9), F15
+	WORD $0x6f2c05ef // USHR V15, V15, $20 of 4-byte lanes
+	WORD $0x4e391def // AND V15, V15, V25 of 4-byte lanes
+	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
+	FMOVS 92(R3), F17
+	VDUP V17.S[0], V17.S4
+	WORD $0x6e31dc11 // FMUL V17, V0, V17 of 4-byte lanes
+	WORD $0x4ea59c85 // MUL V5, V4, V5
+	WORD $0x4eaf9d8f // MUL V15, V12, V15
+	WORD $0x4eaf84af // ADD V15, V5, V15 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e31ddf1 // FMUL V17, V15, V17 of 4-byte lanes
+	WORD $0x4e31d7de // FADD V30, V30, V17 of 4-byte lanes
+	FMOVQ 96(R9), F17
+	WORD $0x6f360631 // USHR V17, V17, $10 of 4-byte lanes
+	WORD $0x4e391e31 // AND V17, V17, V25 of 4-byte lanes
+	WORD $0x6eb18711 // SUB V17, V24, V17 of 4-byte lanes
+	FMOVQ 96(R9), F15
+	WORD $0x6f2605ef // USHR V15, V15, $26 of 4-byte lanes
+	WORD $0x4e391def // AND V15, V15, V25 of 4-byte lanes
+	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
+	FMOVS 152(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc05 // FMUL V5, V0, V5 of 4-byte lanes
+	WORD $0x4eb19cd1 // MUL V17, V6, V17
+	WORD $0x4eaf9dcf // MUL V15, V14, V15
+	WORD $0x4eaf862f // ADD V15, V17, V15 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	FMOVQ 96(R9), F15
+	WORD $0x6f2c05ef // USHR V15, V15, $20 of 4-byte lanes
+	WORD $0x4e391def // AND V15, V15, V25 of 4-byte lanes
+	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
+	FMOVS 212(R3), F17
+	VDUP V17.S[0], V17.S4
+	WORD $0x6e31dc11 // FMUL V17, V0, V17 of 4-byte lanes
+	WORD $0x4ea59d05 // MUL V5, V8, V5
+	WORD $0x4eaf9e0f // MUL V15, V16, V15
+	WORD $0x4eaf84af // ADD V15, V5, V15 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e31ddf1 // FMUL V17, V15, V17 of 4-byte lanes
+	WORD $0x4e31d7de // FADD V30, V30, V17 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -4795,338 +4635,273 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F8
-	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
+	FMOVD (R10), F17
+	WORD $0x0e217a31 // FCVTL V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3d1e31 // EOR V17, V17, V29 of 4-byte lanes
 	FMOVQ 992(R9), F15
-	FMOVQ 1056(R9), F9
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4f2255e2 // SHL V2, V15, $2 of 4-byte lanes
-	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
-	WORD $0x4eaa1c00 // ORR V0, V0, V10 of 4-byte lanes
-	FMOVS 284(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	FMOVQ 240(R3), F2
-	WORD $0x4f82e00a // SDOT V10, V0, V2[0]
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	FMOVS 284(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	FMOVQ 240(R3), F16
+	WORD $0x4f90e1e5 // SDOT V5, V15, V16[0]
+	FMOVQ 992(R9), F15
+	FMOVQ 1120(R9), F8
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x6f3d05ef // USHR V15, V15, $3 of 4-byte lanes
+	WORD $0x4e3a1de0 // AND V0, V15, V26 of 4-byte lanes
+	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
+	FMOVS 344(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	FMOVQ 300(R3), F15
+	WORD $0x4f8fe008 // SDOT V8, V0, V15[0]
+	FMOVQ 992(R9), F0
+	WORD $0x6f3b0400 // USHR V0, V0, $5 of 4-byte lanes
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4f2155ed // SHL V13, V15, $1 of 4-byte lanes
-	WORD $0x4e3b1da7 // AND V7, V13, V27 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
-	FMOVS 344(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	FMOVQ 300(R3), F13
-	WORD $0x4f8de0e0 // SDOT V0, V7, V13[0]
-	WORD $0x6f3c0527 // USHR V7, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
-	FMOVS 404(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e167 // SDOT V7, V11, V5[0]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x6f3f05ef // USHR V15, V15, $1 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
-	FMOVS 464(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
-	FMOVQ 420(R3), F15
-	WORD $0x4f8fe169 // SDOT V9, V11, V15[0]
-	FMOVQ 992(R9), F11
-	FMOVQ 1120(R9), F1
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x6f3e0570 // USHR V16, V11, $2 of 4-byte lanes
-	WORD $0x4e3b1e0c // AND V12, V16, V27 of 4-byte lanes
-	WORD $0x4ea31d8c // ORR V12, V12, V3 of 4-byte lanes
-	FMOVS 288(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	FMOVQ 256(R3), F16
-	WORD $0x4f90e183 // SDOT V3, V12, V16[0]
-	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x6f3d056e // USHR V14, V11, $3 of 4-byte lanes
-	WORD $0x4e3b1dd2 // AND V18, V14, V27 of 4-byte lanes
-	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
-	FMOVS 348(R3), F12
+	FMOVS 404(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x4f2255ce // SHL V14, V14, $2 of 4-byte lanes
+	FMOVQ 360(R3), F6
+	WORD $0x4f86e00e // SDOT V14, V0, V6[0]
+	FMOVQ 1120(R9), F0
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVS 464(R3), F12
 	VDUP V12.S[0], V12.S4
 	WORD $0x4f22558c // SHL V12, V12, $2 of 4-byte lanes
-	FMOVQ 316(R3), F14
-	WORD $0x4f8ee24c // SDOT V12, V18, V14[0]
-	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3c0573 // USHR V19, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
-	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
-	FMOVS 408(R3), F18
+	FMOVQ 420(R3), F4
+	WORD $0x4f84e00c // SDOT V12, V0, V4[0]
+	FMOVQ 1056(R9), F0
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVS 288(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
+	FMOVQ 256(R3), F2
+	WORD $0x4f82e00a // SDOT V10, V0, V2[0]
+	FMOVQ 1056(R9), F0
+	FMOVQ 1120(R9), F7
+	WORD $0x6f3b04e7 // USHR V7, V7, $5 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x6f3d0400 // USHR V0, V0, $3 of 4-byte lanes
+	WORD $0x4e3a1c09 // AND V9, V0, V26 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	FMOVS 348(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
+	FMOVQ 316(R3), F0
+	WORD $0x4f80e127 // SDOT V7, V9, V0[0]
+	FMOVQ 1056(R9), F9
+	WORD $0x6f3b0529 // USHR V9, V9, $5 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	FMOVS 408(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
+	FMOVQ 376(R3), F1
+	WORD $0x4f81e12b // SDOT V11, V9, V1[0]
+	FMOVQ 1120(R9), F9
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	FMOVS 468(R3), F18
 	VDUP V18.S[0], V18.S4
 	WORD $0x4f225652 // SHL V18, V18, $2 of 4-byte lanes
-	FMOVQ 376(R3), F19
-	WORD $0x4f93e232 // SDOT V18, V17, V19[0]
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x6f3b056b // USHR V11, V11, $5 of 4-byte lanes
-	WORD $0x4e3b1d71 // AND V17, V11, V27 of 4-byte lanes
-	WORD $0x4ea11e31 // ORR V17, V17, V1 of 4-byte lanes
-	FMOVS 468(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	FMOVQ 436(R3), F11
-	WORD $0x4f8be221 // SDOT V1, V17, V11[0]
-	FMOVQ 1184(R9), F17
-	FMOVQ 1248(R9), F6
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
-	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2e28a // SDOT V10, V20, V2[1]
-	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x4f215624 // SHL V4, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1c95 // AND V21, V4, V27 of 4-byte lanes
-	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
-	WORD $0x4fade2a0 // SDOT V0, V21, V13[1]
-	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
-	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	WORD $0x4fa5e287 // SDOT V7, V20, V5[1]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
-	WORD $0x4ea61e94 // ORR V20, V20, V6 of 4-byte lanes
-	WORD $0x4fafe289 // SDOT V9, V20, V15[1]
-	FMOVQ 1184(R9), F20
-	FMOVQ 1312(R9), F6
-	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
-	WORD $0x6f3e0695 // USHR V21, V20, $2 of 4-byte lanes
-	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
-	WORD $0x4eb11c84 // ORR V4, V4, V17 of 4-byte lanes
-	WORD $0x4fb0e083 // SDOT V3, V4, V16[1]
+	FMOVQ 436(R3), F13
+	WORD $0x4f8de132 // SDOT V18, V9, V13[0]
+	FMOVQ 1184(R9), F9
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fb0e125 // SDOT V5, V9, V16[1]
+	FMOVQ 1184(R9), F9
+	FMOVQ 1312(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e3a1d33 // AND V19, V9, V26 of 4-byte lanes
+	WORD $0x4ea31e73 // ORR V19, V19, V3 of 4-byte lanes
+	WORD $0x4fafe268 // SDOT V8, V19, V15[1]
+	FMOVQ 1184(R9), F19
+	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4fa6e26e // SDOT V14, V19, V6[1]
+	FMOVQ 1312(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4fa4e26c // SDOT V12, V19, V4[1]
+	FMOVQ 1248(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x6f3d0691 // USHR V17, V20, $3 of 4-byte lanes
-	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
-	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
-	WORD $0x4faee2ac // SDOT V12, V21, V14[1]
-	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x6f3c0684 // USHR V4, V20, $4 of 4-byte lanes
-	WORD $0x4e3b1c91 // AND V17, V4, V27 of 4-byte lanes
-	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
-	WORD $0x4fb3e232 // SDOT V18, V17, V19[1]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x6f3b0694 // USHR V20, V20, $5 of 4-byte lanes
-	WORD $0x4e3b1e91 // AND V17, V20, V27 of 4-byte lanes
-	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4fabe221 // SDOT V1, V17, V11[1]
-	FMOVQ 1376(R9), F17
-	FMOVQ 1440(R9), F6
-	WORD $0x4e3c1cd4 // AND V20, V6, V28 of 4-byte lanes
-	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
-	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
-	WORD $0x4f82e88a // SDOT V10, V4, V2[2]
-	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
-	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
-	WORD $0x4f8deaa0 // SDOT V0, V21, V13[2]
-	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
-	WORD $0x4eb51c84 // ORR V4, V4, V21 of 4-byte lanes
-	WORD $0x4f85e887 // SDOT V7, V4, V5[2]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4f8fe889 // SDOT V9, V4, V15[2]
-	FMOVQ 1376(R9), F4
-	FMOVQ 1504(R9), F6
-	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
-	WORD $0x6f3e0495 // USHR V21, V4, $2 of 4-byte lanes
-	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
-	WORD $0x4eb11e94 // ORR V20, V20, V17 of 4-byte lanes
-	WORD $0x4f90ea83 // SDOT V3, V20, V16[2]
-	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
-	WORD $0x6f3d0491 // USHR V17, V4, $3 of 4-byte lanes
-	WORD $0x4e3b1e35 // AND V21, V17, V27 of 4-byte lanes
-	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
-	WORD $0x4f8eeaac // SDOT V12, V21, V14[2]
-	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
-	WORD $0x6f3c0494 // USHR V20, V4, $4 of 4-byte lanes
-	WORD $0x4e3b1e91 // AND V17, V20, V27 of 4-byte lanes
-	WORD $0x4eb51e31 // ORR V17, V17, V21 of 4-byte lanes
-	WORD $0x4f93ea32 // SDOT V18, V17, V19[2]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x6f3b0484 // USHR V4, V4, $5 of 4-byte lanes
-	WORD $0x4e3b1c91 // AND V17, V4, V27 of 4-byte lanes
-	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4f8bea21 // SDOT V1, V17, V11[2]
-	FMOVQ 1568(R9), F17
-	FMOVQ 1632(R9), F6
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
-	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
-	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2ea8a // SDOT V10, V20, V2[3]
-	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e84 // AND V4, V20, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fade880 // SDOT V0, V4, V13[3]
-	WORD $0x6f3c04cd // USHR V13, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
-	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
-	WORD $0x4ead1c84 // ORR V4, V4, V13 of 4-byte lanes
-	WORD $0x4fa5e887 // SDOT V7, V4, V5[3]
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e25 // AND V5, V17, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fafe8a9 // SDOT V9, V5, V15[3]
+	WORD $0x4fa2e26a // SDOT V10, V19, V2[1]
+	FMOVQ 1248(R9), F19
+	FMOVQ 1312(R9), F3
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3d0673 // USHR V19, V19, $3 of 4-byte lanes
+	WORD $0x4e3a1e69 // AND V9, V19, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4fa0e127 // SDOT V7, V9, V0[1]
+	FMOVQ 1248(R9), F9
+	WORD $0x6f3b0529 // USHR V9, V9, $5 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fa1e12b // SDOT V11, V9, V1[1]
+	FMOVQ 1312(R9), F9
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fade132 // SDOT V18, V9, V13[1]
+	FMOVQ 1376(R9), F9
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f90e925 // SDOT V5, V9, V16[2]
+	FMOVQ 1376(R9), F9
+	FMOVQ 1504(R9), F3
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e3a1d33 // AND V19, V9, V26 of 4-byte lanes
+	WORD $0x4ea31e73 // ORR V19, V19, V3 of 4-byte lanes
+	WORD $0x4f8fea68 // SDOT V8, V19, V15[2]
+	FMOVQ 1376(R9), F19
+	WORD $0x6f3b0673 // USHR V19, V19, $5 of 4-byte lanes
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4f86ea6e // SDOT V14, V19, V6[2]
+	FMOVQ 1504(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4f84ea6c // SDOT V12, V19, V4[2]
+	FMOVQ 1440(R9), F19
+	WORD $0x4e3c1e73 // AND V19, V19, V28 of 4-byte lanes
+	WORD $0x4f82ea6a // SDOT V10, V19, V2[2]
+	FMOVQ 1440(R9), F19
+	FMOVQ 1504(R9), F3
+	WORD $0x6f3b0463 // USHR V3, V3, $5 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x6f3d0673 // USHR V19, V19, $3 of 4-byte lanes
+	WORD $0x4e3a1e69 // AND V9, V19, V26 of 4-byte lanes
+	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
+	WORD $0x4f80e927 // SDOT V7, V9, V0[2]
+	FMOVQ 1440(R9), F9
+	WORD $0x6f3b0529 // USHR V9, V9, $5 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f81e92b // SDOT V11, V9, V1[2]
+	FMOVQ 1504(R9), F9
+	WORD $0x6f3d0529 // USHR V9, V9, $3 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f8de932 // SDOT V18, V9, V13[2]
+	FMOVQ 1568(R9), F9
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fb0e925 // SDOT V5, V9, V16[3]
+	FMOVQ 1568(R9), F16
+	FMOVQ 1696(R9), F9
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x6f3d0610 // USHR V16, V16, $3 of 4-byte lanes
+	WORD $0x4e3a1e03 // AND V3, V16, V26 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	WORD $0x4fafe868 // SDOT V8, V3, V15[3]
 	FMOVQ 1568(R9), F15
-	FMOVQ 1696(R9), F5
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x6f3e05f1 // USHR V17, V15, $2 of 4-byte lanes
-	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4fb0e883 // SDOT V3, V4, V16[3]
-	WORD $0x6f3e04b0 // USHR V16, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
-	WORD $0x6f3d05e4 // USHR V4, V15, $3 of 4-byte lanes
-	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
-	WORD $0x4eb01cc6 // ORR V6, V6, V16 of 4-byte lanes
-	WORD $0x4faee8cc // SDOT V12, V6, V14[3]
-	WORD $0x6f3c04ae // USHR V14, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
-	WORD $0x6f3c05e6 // USHR V6, V15, $4 of 4-byte lanes
-	WORD $0x4e3b1cd0 // AND V16, V6, V27 of 4-byte lanes
-	WORD $0x4eae1e10 // ORR V16, V16, V14 of 4-byte lanes
-	WORD $0x4fb3ea12 // SDOT V18, V16, V19[3]
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x6f3b05ef // USHR V15, V15, $5 of 4-byte lanes
-	WORD $0x4e3b1df3 // AND V19, V15, V27 of 4-byte lanes
-	WORD $0x4ea51e73 // ORR V19, V19, V5 of 4-byte lanes
-	WORD $0x4fabea61 // SDOT V1, V19, V11[3]
-	FMOVQ 32(R9), F11
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F19
-	WORD $0x4e391e65 // AND V5, V19, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F19
-	WORD $0x6f380673 // USHR V19, V19, $8 of 4-byte lanes
-	WORD $0x4e391e6f // AND V15, V19, V25 of 4-byte lanes
-	WORD $0x4eab1def // ORR V15, V15, V11 of 4-byte lanes
-	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
-	FMOVS 272(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59d45 // MUL V5, V10, V5
-	WORD $0x4eaf9c6f // MUL V15, V3, V15
-	WORD $0x4eaf84af // ADD V15, V5, V15 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e2bddeb // FMUL V11, V15, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F15
-	WORD $0x6f3005ef // USHR V15, V15, $16 of 4-byte lanes
-	WORD $0x4e391de5 // AND V5, V15, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F15
-	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
-	WORD $0x4e391de3 // AND V3, V15, V25 of 4-byte lanes
-	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVS 332(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59c05 // MUL V5, V0, V5
-	WORD $0x4ea39d83 // MUL V3, V12, V3
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2bdc6b // FMUL V11, V3, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x4e391c6c // AND V12, V3, V25 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	WORD $0x6eac870c // SUB V12, V24, V12 of 4-byte lanes
-	FMOVS 392(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59ce5 // MUL V5, V7, V5
-	WORD $0x4eac9e4c // MUL V12, V18, V12
-	WORD $0x4eac84ac // ADD V12, V5, V12 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e2bdd8b // FMUL V11, V12, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F12
-	WORD $0x6f2e058c // USHR V12, V12, $18 of 4-byte lanes
-	WORD $0x4e391d85 // AND V5, V12, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F12
-	WORD $0x6f26058c // USHR V12, V12, $26 of 4-byte lanes
-	WORD $0x4e391d92 // AND V18, V12, V25 of 4-byte lanes
-	WORD $0x4eab1e52 // ORR V18, V18, V11 of 4-byte lanes
-	WORD $0x6eb28712 // SUB V18, V24, V18 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59d25 // MUL V5, V9, V5
-	WORD $0x4eb29c32 // MUL V18, V1, V18
-	WORD $0x4eb284b2 // ADD V18, V5, V18 of 4-byte lanes
-	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e2bde4b // FMUL V11, V18, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4fa6e9ee // SDOT V14, V15, V6[3]
+	FMOVQ 1696(R9), F6
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa4e8cc // SDOT V12, V6, V4[3]
+	FMOVQ 1632(R9), F4
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4fa2e88a // SDOT V10, V4, V2[3]
+	FMOVQ 1632(R9), F2
+	FMOVQ 1696(R9), F4
+	WORD $0x6f3b0484 // USHR V4, V4, $5 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4fa0e8c7 // SDOT V7, V6, V0[3]
+	FMOVQ 1632(R9), F0
+	WORD $0x6f3b0400 // USHR V0, V0, $5 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa1e80b // SDOT V11, V0, V1[3]
+	FMOVQ 1696(R9), F1
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4fade832 // SDOT V18, V1, V13[3]
+	FMOVQ 160(R9), F13
+	WORD $0x6f3605ad // USHR V13, V13, $10 of 4-byte lanes
+	WORD $0x4e391dad // AND V13, V13, V25 of 4-byte lanes
+	WORD $0x6ead870d // SUB V13, V24, V13 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f260421 // USHR V1, V1, $26 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVS 272(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20de20 // FMUL V0, V17, V0 of 4-byte lanes
+	WORD $0x4ead9cad // MUL V13, V5, V13
+	WORD $0x4ea19d41 // MUL V1, V10, V1
+	WORD $0x4ea185a1 // ADD V1, V13, V1 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e391c00 // AND V0, V0, V25 of 4-byte lanes
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e391c21 // AND V1, V1, V25 of 4-byte lanes
+	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
+	FMOVS 332(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2dde2d // FMUL V13, V17, V13 of 4-byte lanes
+	WORD $0x4ea09d00 // MUL V0, V8, V0
+	WORD $0x4ea19ce1 // MUL V1, V7, V1
+	WORD $0x4ea18401 // ADD V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e2ddc2d // FMUL V13, V1, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVQ 160(R9), F13
+	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
+	FMOVQ 32(R9), F1
+	WORD $0x4e361c21 // AND V1, V1, V22 of 4-byte lanes
+	WORD $0x4e371da0 // AND V0, V13, V23 of 4-byte lanes
+	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 160(R9), F1
+	WORD $0x6f320421 // USHR V1, V1, $14 of 4-byte lanes
+	FMOVQ 32(R9), F13
+	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
+	WORD $0x4e361dad // AND V13, V13, V22 of 4-byte lanes
+	WORD $0x4e371c27 // AND V7, V1, V23 of 4-byte lanes
+	WORD $0x4ead1ce7 // ORR V7, V7, V13 of 4-byte lanes
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVS 392(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2dde2d // FMUL V13, V17, V13 of 4-byte lanes
+	WORD $0x4ea09dc0 // MUL V0, V14, V0
+	WORD $0x4ea79d67 // MUL V7, V11, V7
+	WORD $0x4ea78407 // ADD V7, V0, V7 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e2ddced // FMUL V13, V7, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVQ 160(R9), F13
+	WORD $0x4f2455ad // SHL V13, V13, $4 of 4-byte lanes
+	FMOVQ 96(R9), F7
+	WORD $0x4e361ce7 // AND V7, V7, V22 of 4-byte lanes
+	WORD $0x4e371da0 // AND V0, V13, V23 of 4-byte lanes
+	WORD $0x4ea71c00 // ORR V0, V0, V7 of 4-byte lanes
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 160(R9), F7
+	WORD $0x6f3404e7 // USHR V7, V7, $12 of 4-byte lanes
+	FMOVQ 96(R9), F13
+	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
+	WORD $0x4e361dad // AND V13, V13, V22 of 4-byte lanes
+	WORD $0x4e371ceb // AND V11, V7, V23 of 4-byte lanes
+	WORD $0x4ead1d6b // ORR V11, V11, V13 of 4-byte lanes
+	WORD $0x6eab870b // SUB V11, V24, V11 of 4-byte lanes
+	FMOVS 452(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2dde2d // FMUL V13, V17, V13 of 4-byte lanes
+	WORD $0x4ea09d80 // MUL V0, V12, V0
+	WORD $0x4eab9e4b // MUL V11, V18, V11
+	WORD $0x4eab840b // ADD V11, V0, V11 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e2ddd6d // FMUL V13, V11, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -5164,16 +4939,16 @@ TEXT ·vecIQ2_XXS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F29
-	FMOVQ 288(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 304(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 352(R11), F22
-	FMOVQ 368(R11), F21
-	FMOVQ 384(R11), F20
+	FMOVQ 304(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -6683,17 +6458,17 @@ TEXT ·vecIQ2_XS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F29
-	FMOVQ 400(R11), F28
-	FMOVQ 416(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 112(R11), F25
-	FMOVQ 304(R11), F24
-	FMOVQ 320(R11), F23
-	FMOVQ 336(R11), F22
-	FMOVQ 352(R11), F21
-	FMOVQ 368(R11), F20
-	FMOVQ 384(R11), F19
+	FMOVQ 304(R11), F29
+	FMOVQ 432(R11), F28
+	FMOVQ 448(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 336(R11), F24
+	FMOVQ 352(R11), F23
+	FMOVQ 368(R11), F22
+	FMOVQ 384(R11), F21
+	FMOVQ 400(R11), F20
+	FMOVQ 416(R11), F19
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -8435,15 +8210,15 @@ TEXT ·vecIQ2_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F29
-	FMOVQ 432(R11), F28
-	FMOVQ 288(R11), F27
-	FMOVQ 64(R11), F26
-	FMOVQ 112(R11), F25
-	FMOVQ 304(R11), F24
-	FMOVQ 320(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
+	FMOVQ 304(R11), F29
+	FMOVQ 464(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 208(R11), F26
+	FMOVQ 96(R11), F25
+	FMOVQ 336(R11), F24
+	FMOVQ 352(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -10016,16 +9791,16 @@ TEXT ·vecIQ3_XXS(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 448(R11), F29
-	FMOVQ 288(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 304(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 352(R11), F22
-	FMOVQ 368(R11), F21
-	FMOVQ 384(R11), F20
+	FMOVQ 480(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -11897,14 +11672,14 @@ TEXT ·vecIQ3_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 464(R11), F29
-	FMOVQ 288(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 304(R11), F25
-	FMOVQ 128(R11), F24
-	FMOVQ 368(R11), F23
-	FMOVQ 384(R11), F22
+	FMOVQ 496(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 112(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -13818,12 +13593,12 @@ TEXT ·vecIQ1_S(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F29
-	FMOVQ 304(R11), F28
-	FMOVQ 480(R11), F27
-	FMOVQ 288(R11), F26
-	FMOVQ 496(R11), F25
-	FMOVQ 384(R11), F24
+	FMOVQ 304(R11), F29
+	FMOVQ 336(R11), F28
+	FMOVQ 512(R11), F27
+	FMOVQ 320(R11), F26
+	FMOVQ 528(R11), F25
+	FMOVQ 416(R11), F24
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -14896,16 +14671,16 @@ TEXT ·vecIQ1_M(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 512(R11), F27
-	FMOVQ 528(R11), F26
-	FMOVQ 272(R11), F25
-	FMOVQ 480(R11), F24
-	FMOVQ 288(R11), F23
-	FMOVQ 304(R11), F22
-	FMOVQ 496(R11), F21
-	FMOVQ 384(R11), F20
+	FMOVQ 80(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 544(R11), F27
+	FMOVQ 560(R11), F26
+	FMOVQ 304(R11), F25
+	FMOVQ 512(R11), F24
+	FMOVQ 320(R11), F23
+	FMOVQ 336(R11), F22
+	FMOVQ 528(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+64(FP), R14
 	SUB $64, R6
 unit:
@@ -16254,8 +16029,8 @@ TEXT ·vecTQ1_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 544(R11), F29
-	FMOVQ 560(R11), F28
+	FMOVQ 576(R11), F29
+	FMOVQ 592(R11), F28
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -17149,15 +16924,15 @@ TEXT ·vecNVFP4(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F28
-	FMOVQ 288(R11), F27
-	FMOVQ 576(R11), F26
-	FMOVQ 384(R11), F25
-	FMOVQ 592(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 608(R11), F22
-	FMOVQ 624(R11), F21
+	FMOVQ 320(R11), F27
+	FMOVQ 608(R11), F26
+	FMOVQ 416(R11), F25
+	FMOVQ 624(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 640(R11), F22
+	FMOVQ 656(R11), F21
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -17379,9 +17154,9 @@ TEXT ·vecQ1_0(SB), NOSPLIT, $0-72
 	MOVD count+32(FP), R2
 	MOVD units+40(FP), R19
 	MOVD $consts<>(SB), R11
-	FMOVQ 368(R11), F29
-	FMOVQ 112(R11), F28
-	FMOVQ 640(R11), F27
+	FMOVQ 400(R11), F29
+	FMOVQ 96(R11), F28
+	FMOVQ 672(R11), F27
 	SUB $64, R6
 unit:
 	MOVD x+48(FP), R3
@@ -18067,7 +17842,7 @@ TEXT ·unpackQ8_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 656(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18132,7 +17907,7 @@ TEXT ·unpackQ4_0(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 672(R11), F29
+	FMOVQ 704(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18205,10 +17980,9 @@ TEXT ·unpackQ4_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 656(R11), F28
+	FMOVQ 688(R11), F28
 	FMOVQ 32(R11), F27
 	FMOVQ 48(R11), F26
-	FMOVQ 64(R11), F25
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -18292,19 +18066,19 @@ part:
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
 	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	FMOVQ F4, 0(R4)
 	FMOVQ F5, 0(R7)
 	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
@@ -18386,20 +18160,20 @@ part:
 	FMOVQ 128(R9), F2
 	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F5, 128(R4)
 	FMOVQ F4, 128(R7)
 	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
 	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
@@ -18456,8 +18230,8 @@ part:
 	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2368(R3)
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 2432(R12), PLDL1KEEP
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
 	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
 	FMOVQ F2, 2880(R3)
@@ -18480,35 +18254,31 @@ part:
 	FMOVQ 64(R9), F2
 	FMOVQ 128(R9), F3
 	FMOVQ 192(R9), F4
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ca7 // AND V7, V5, V26 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x6f3e0466 // USHR V6, V3, $2 of 4-byte lanes
-	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
-	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
-	WORD $0x4e3a1cc8 // AND V8, V6, V26 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVQ F7, 256(R4)
-	FMOVQ F8, 256(R7)
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
-	WORD $0x6f380488 // USHR V8, V4, $8 of 4-byte lanes
-	WORD $0x4e391d08 // AND V8, V8, V25 of 4-byte lanes
-	WORD $0x4e3a1c47 // AND V7, V2, V26 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1c68 // AND V8, V3, V26 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	FMOVQ F3, 256(R4)
+	FMOVQ F4, 256(R7)
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
 	PRFM 2496(R12), PLDL1KEEP
@@ -18519,104 +18289,101 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1792(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3072(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3584(R3)
-	FMOVQ 1856(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3136(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3648(R3)
-	FMOVQ 1920(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3200(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3712(R3)
-	FMOVQ 1984(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3264(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3776(R3)
-	FMOVQ 2048(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3328(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3840(R3)
-	FMOVQ 2112(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3392(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	FMOVQ 1792(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3584(R3)
+	FMOVQ 1856(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3136(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3648(R3)
+	FMOVQ 1920(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3200(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3712(R3)
+	FMOVQ 1984(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3776(R3)
+	FMOVQ 2048(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3328(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3840(R3)
+	FMOVQ 2112(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3392(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	PRFM 2560(R12), PLDL1KEEP
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 2176(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3456(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 3968(R3)
-	FMOVQ 2240(R9), F8
-	WORD $0x4e3d1d07 // AND V7, V8, V29 of 4-byte lanes
-	WORD $0x4ebc84e7 // ADD V7, V7, V28 of 4-byte lanes
-	FMOVQ F7, 3520(R3)
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4ebc8508 // ADD V8, V8, V28 of 4-byte lanes
-	FMOVQ F8, 4032(R3)
-	FMOVQ 64(R9), F8
-	FMOVQ 128(R9), F7
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3904(R3)
+	FMOVQ 2176(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3456(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 2240(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3520(R3)
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
+	FMOVQ 64(R9), F2
+	FMOVQ 128(R9), F5
 	FMOVQ 192(R9), F4
-	WORD $0x6f2e0503 // USHR V3, V8, $18 of 4-byte lanes
-	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
-	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
-	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x6f2e04e2 // USHR V2, V7, $18 of 4-byte lanes
-	WORD $0x6f2c0483 // USHR V3, V4, $20 of 4-byte lanes
-	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
-	WORD $0x4e3a1c46 // AND V6, V2, V26 of 4-byte lanes
-	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x6f300444 // USHR V4, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
 	FMOVQ F5, 384(R4)
-	FMOVQ F6, 384(R7)
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x6f280486 // USHR V6, V4, $24 of 4-byte lanes
-	WORD $0x4e391cc6 // AND V6, V6, V25 of 4-byte lanes
-	WORD $0x4e3a1d05 // AND V5, V8, V26 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
-	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
-	WORD $0x4e3a1ce6 // AND V6, V7, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	FMOVQ F4, 384(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -18646,9 +18413,9 @@ TEXT ·unpackQ6_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 80(R11), F30
+	FMOVQ 64(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 688(R11), F28
+	FMOVQ 720(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19233,7 +19000,7 @@ TEXT ·unpackQ4_1(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 0(R11), F30
-	FMOVQ 656(R11), F29
+	FMOVQ 688(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19309,11 +19076,11 @@ TEXT ·unpackQ5_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 128(R11), F28
+	FMOVQ 80(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 704(R11), F26
+	FMOVQ 736(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19424,11 +19191,11 @@ TEXT ·unpackQ5_1(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 128(R11), F28
+	FMOVQ 80(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 112(R11), F28
 	FMOVQ 0(R11), F27
-	FMOVQ 656(R11), F26
+	FMOVQ 688(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19546,11 +19313,12 @@ TEXT ·unpackQ5_K(SB), NOSPLIT, $0-48
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F30
 	FMOVQ 128(R11), F29
-	FMOVQ 0(R11), F28
-	FMOVQ 656(R11), F27
-	FMOVQ 32(R11), F26
-	FMOVQ 48(R11), F25
-	FMOVQ 64(R11), F24
+	FMOVQ 688(R11), F28
+	FMOVQ 144(R11), F27
+	FMOVQ 160(R11), F26
+	FMOVQ 32(R11), F25
+	FMOVQ 0(R11), F24
+	FMOVQ 48(R11), F23
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -19567,140 +19335,118 @@ part:
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
 	FMOVQ 256(R9), F2
 	FMOVQ 320(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 0(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 512(R3)
-	FMOVQ 256(R9), F5
-	FMOVQ 384(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 0(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 256(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 768(R3)
-	FMOVQ 448(R9), F4
-	FMOVQ 512(R9), F3
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 64(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
-	FMOVQ F2, 576(R3)
-	FMOVQ 448(R9), F2
-	FMOVQ 576(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 320(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 832(R3)
-	FMOVQ 640(R9), F5
-	FMOVQ 704(R9), F3
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 128(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 640(R3)
-	FMOVQ 640(R9), F4
-	FMOVQ 768(R9), F3
-	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 384(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 896(R3)
-	FMOVQ 832(R9), F2
-	FMOVQ 896(R9), F3
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 192(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 704(R3)
-	FMOVQ 832(R9), F5
-	FMOVQ 960(R9), F3
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 448(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 960(R3)
-	FMOVQ 64(R9), F4
-	FMOVQ 128(R9), F3
-	WORD $0x4e3a1c85 // AND V5, V4, V26 of 4-byte lanes
-	WORD $0x4e3a1c62 // AND V2, V3, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F5, 0(R4)
-	FMOVQ F2, 0(R7)
-	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 512(R3)
+	FMOVQ 256(R9), F4
+	FMOVQ 384(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 64(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
 	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 576(R3)
+	FMOVQ 256(R9), F3
+	FMOVQ 448(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 128(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 640(R3)
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ 256(R9), F2
+	FMOVQ 512(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 192(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 704(R3)
+	FMOVQ 576(R9), F4
+	FMOVQ 640(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 256(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 768(R3)
+	FMOVQ 576(R9), F3
+	FMOVQ 704(R9), F4
+	WORD $0x4e3d1c82 // AND V2, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 320(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 832(R3)
+	FMOVQ 576(R9), F2
+	FMOVQ 768(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 384(R3)
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 896(R3)
+	FMOVQ 576(R9), F4
+	FMOVQ 832(R9), F2
+	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 960(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F4
+	WORD $0x4e391c62 // AND V2, V3, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVQ F2, 0(R4)
+	FMOVQ F5, 0(R7)
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ F0, 64(R7)
 	PRFM 2240(R12), PLDL1KEEP
@@ -19711,148 +19457,122 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 256(R9), F3
-	FMOVQ 1024(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	FMOVQ 896(R9), F4
+	FMOVQ 960(R9), F3
 	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
 	FMOVQ F5, 1024(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1536(R3)
-	FMOVQ 448(R9), F5
-	FMOVQ 1088(R9), F4
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1088(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1600(R3)
-	FMOVQ 640(R9), F2
-	FMOVQ 1152(R9), F4
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1152(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1664(R3)
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVQ 832(R9), F3
-	FMOVQ 1216(R9), F4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1216(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1728(R3)
-	FMOVQ 256(R9), F5
-	FMOVQ 1280(R9), F4
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1280(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1792(R3)
-	FMOVQ 448(R9), F2
-	FMOVQ 1344(R9), F4
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1344(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c43 // AND V3, V2, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 1856(R3)
-	FMOVQ 640(R9), F3
-	FMOVQ 1408(R9), F4
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1408(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 1920(R3)
-	FMOVQ 832(R9), F5
-	FMOVQ 1472(R9), F4
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1472(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 1984(R3)
-	FMOVQ 64(R9), F2
-	FMOVQ 128(R9), F4
-	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x6f300483 // USHR V3, V4, $16 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
-	FMOVQ F5, 128(R4)
-	FMOVQ F3, 128(R7)
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1536(R3)
+	FMOVQ 896(R9), F5
+	FMOVQ 1024(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1088(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1600(R3)
+	FMOVQ 896(R9), F3
+	FMOVQ 1088(R9), F5
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1152(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1664(R3)
+	FMOVQ 896(R9), F4
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVQ 1152(R9), F3
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1216(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1728(R3)
+	FMOVQ 1216(R9), F5
+	FMOVQ 1280(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1280(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1792(R3)
+	FMOVQ 1216(R9), F3
+	FMOVQ 1344(R9), F5
+	WORD $0x4e3d1ca4 // AND V4, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1344(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1ca4 // AND V4, V5, V27 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 1856(R3)
+	FMOVQ 1216(R9), F4
+	FMOVQ 1408(R9), F3
+	WORD $0x4e3d1c65 // AND V5, V3, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1408(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 1920(R3)
+	FMOVQ 1216(R9), F5
+	FMOVQ 1472(R9), F4
+	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1472(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 1984(R3)
+	FMOVQ 64(R9), F3
+	FMOVQ 128(R9), F5
+	WORD $0x6f300464 // USHR V4, V3, $16 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
+	WORD $0x6f3004a2 // USHR V2, V5, $16 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	FMOVQ F4, 128(R4)
+	FMOVQ F2, 128(R7)
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
 	FMOVQ F0, 192(R7)
 	PRFM 2432(R12), PLDL1KEEP
@@ -19863,156 +19583,130 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1536(R9), F4
-	FMOVQ 1600(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2048(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2560(R3)
 	FMOVQ 1536(R9), F5
-	FMOVQ 1664(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
+	FMOVQ 1600(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2048(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2560(R3)
+	FMOVQ 1536(R9), F2
+	FMOVQ 1664(R9), F5
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2304(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2112(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2816(R3)
-	FMOVQ 1728(R9), F3
-	FMOVQ 1792(R9), F2
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2112(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2624(R3)
-	FMOVQ 1728(R9), F4
-	FMOVQ 1856(R9), F2
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2624(R3)
+	FMOVQ 1536(R9), F3
+	FMOVQ 1728(R9), F2
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2176(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2688(R3)
+	FMOVQ 1536(R9), F5
+	FMOVQ 1792(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
 	PRFM 2496(R12), PLDL1KEEP
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2368(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2880(R3)
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2240(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	FMOVQ 1856(R9), F2
 	FMOVQ 1920(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 2816(R3)
+	FMOVQ 1856(R9), F3
 	FMOVQ 1984(R9), F2
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
-	FMOVQ F3, 2688(R3)
-	FMOVQ 1920(R9), F3
-	FMOVQ 2048(R9), F2
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2432(R3)
-	WORD $0x6f3f0463 // USHR V3, V3, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4ebb8484 // ADD V4, V4, V27 of 4-byte lanes
-	FMOVQ F4, 2944(R3)
-	FMOVQ 2112(R9), F4
-	FMOVQ 2176(R9), F2
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2368(R3)
+	WORD $0x6f3d0442 // USHR V2, V2, $3 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
 	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2240(R3)
-	WORD $0x6f3f0484 // USHR V4, V4, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 2880(R3)
+	FMOVQ 1856(R9), F5
+	FMOVQ 2048(R9), F3
+	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2432(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4ebc8442 // ADD V2, V2, V28 of 4-byte lanes
+	FMOVQ F2, 2944(R3)
 	PRFM 2560(R12), PLDL1KEEP
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 2752(R3)
+	FMOVQ 1856(R9), F2
 	FMOVQ 2112(R9), F5
-	FMOVQ 2240(R9), F2
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
 	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 2496(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
 	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4ebb8463 // ADD V3, V3, V27 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
 	FMOVQ F3, 3008(R3)
 	FMOVQ 64(R9), F3
 	FMOVQ 128(R9), F2
 	FMOVQ 192(R9), F5
-	WORD $0x6f3e0464 // USHR V4, V3, $2 of 4-byte lanes
-	WORD $0x4e381ca6 // AND V6, V5, V24 of 4-byte lanes
-	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
-	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVQ F7, 256(R4)
-	FMOVQ F8, 256(R7)
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	WORD $0x6f360442 // USHR V2, V2, $10 of 4-byte lanes
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
-	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd00 // FMUL V0, V8, V0 of 4-byte lanes
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
+	WORD $0x4e381ca4 // AND V4, V5, V24 of 4-byte lanes
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
+	WORD $0x4e371c42 // AND V2, V2, V23 of 4-byte lanes
+	WORD $0x4e381ca3 // AND V3, V5, V24 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
+	WORD $0x4e391c82 // AND V2, V4, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	FMOVQ F2, 256(R4)
+	FMOVQ F5, 256(R7)
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
 	FMOVQ F1, 320(R4)
 	FMOVQ F0, 320(R7)
 	PRFM 2624(R12), PLDL1KEEP
@@ -20023,160 +19717,131 @@ part:
 	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3e1c00 // EOR V0, V0, V30 of 4-byte lanes
-	FMOVQ 1536(R9), F8
-	FMOVQ 2304(R9), F7
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3072(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3584(R3)
-	FMOVQ 1728(R9), F2
-	FMOVQ 2368(R9), F7
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3136(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3648(R3)
-	FMOVQ 1920(R9), F5
-	FMOVQ 2432(R9), F7
-	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3200(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3712(R3)
-	FMOVQ 2112(R9), F8
-	FMOVQ 2496(R9), F7
-	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3264(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3776(R3)
-	FMOVQ 1536(R9), F2
-	FMOVQ 2560(R9), F7
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3328(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3840(R3)
-	PRFM 2688(R12), PLDL1KEEP
-	FMOVQ 1728(R9), F5
-	FMOVQ 2624(R9), F7
+	FMOVQ 2176(R9), F3
+	FMOVQ 2240(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3584(R3)
+	FMOVQ 2176(R9), F5
+	FMOVQ 2304(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3136(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
 	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3392(R3)
-	WORD $0x6f3f04a5 // USHR V5, V5, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1ca8 // AND V8, V5, V29 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4ebb8508 // ADD V8, V8, V27 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1920(R9), F8
-	FMOVQ 2688(R9), F7
-	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
-	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3456(R3)
-	WORD $0x6f3f0508 // USHR V8, V8, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
-	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
-	WORD $0x4ebb8442 // ADD V2, V2, V27 of 4-byte lanes
-	FMOVQ F2, 3968(R3)
-	FMOVQ 2112(R9), F2
-	FMOVQ 2752(R9), F7
-	WORD $0x6f3e0442 // USHR V2, V2, $2 of 4-byte lanes
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 3520(R3)
-	WORD $0x6f3f0442 // USHR V2, V2, $1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
-	WORD $0x4ebb84a5 // ADD V5, V5, V27 of 4-byte lanes
-	FMOVQ F5, 4032(R3)
-	FMOVQ 64(R9), F5
-	FMOVQ 128(R9), F7
-	FMOVQ 192(R9), F2
-	WORD $0x6f2e04a8 // USHR V8, V5, $18 of 4-byte lanes
-	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6f2e04e3 // USHR V3, V7, $18 of 4-byte lanes
-	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3648(R3)
+	FMOVQ 2176(R9), F4
+	FMOVQ 2368(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3200(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3712(R3)
+	FMOVQ 2176(R9), F3
+	FMOVQ 2432(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3776(R3)
+	FMOVQ 2496(R9), F5
+	FMOVQ 2560(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3328(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3840(R3)
+	FMOVQ 2496(R9), F4
+	FMOVQ 2624(R9), F5
+	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	PRFM 2688(R12), PLDL1KEEP
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3392(R3)
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4ebc8463 // ADD V3, V3, V28 of 4-byte lanes
+	FMOVQ F3, 3904(R3)
+	FMOVQ 2496(R9), F3
+	FMOVQ 2688(R9), F4
+	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3456(R3)
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	WORD $0x4ebc84a5 // ADD V5, V5, V28 of 4-byte lanes
+	FMOVQ F5, 3968(R3)
+	FMOVQ 2496(R9), F5
+	FMOVQ 2752(R9), F3
+	WORD $0x4e3d1c64 // AND V4, V3, V29 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 3520(R3)
+	WORD $0x6f3d0463 // USHR V3, V3, $3 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x4ebc8484 // ADD V4, V4, V28 of 4-byte lanes
+	FMOVQ F4, 4032(R3)
+	FMOVQ 64(R9), F4
+	FMOVQ 128(R9), F5
+	FMOVQ 192(R9), F3
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
+	WORD $0x4e381c62 // AND V2, V3, V24 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381c64 // AND V4, V3, V24 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
+	WORD $0x4e391ca5 // AND V5, V5, V25 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	WORD $0x6f300483 // USHR V3, V4, $16 of 4-byte lanes
+	WORD $0x4e391c63 // AND V3, V3, V25 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc63 // FMUL V3, V3, V0 of 4-byte lanes
+	FMOVQ F5, 384(R4)
+	FMOVQ F3, 384(R7)
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e391c42 // AND V2, V2, V25 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e391c84 // AND V4, V4, V25 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
-	FMOVQ F4, 384(R4)
-	FMOVQ F6, 384(R7)
-	WORD $0x6f2604a5 // USHR V5, V5, $26 of 4-byte lanes
-	WORD $0x6f280446 // USHR V6, V2, $24 of 4-byte lanes
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x4e391ca4 // AND V4, V5, V25 of 4-byte lanes
-	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x6f2604e7 // USHR V7, V7, $26 of 4-byte lanes
-	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
-	WORD $0x4ea21cc6 // ORR V6, V6, V2 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc81 // FMUL V1, V4, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 448(R4)
 	FMOVQ F0, 448(R7)
 	ADD $16, R9
@@ -20206,7 +19871,7 @@ TEXT ·unpackIQ4_NL(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 720(R11), F30
+	FMOVQ 752(R11), F30
 	FMOVQ 0(R11), F29
 loop:
 	MOVD R0, R9
@@ -20278,11 +19943,11 @@ TEXT ·unpackIQ4_XS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 720(R11), F30
+	FMOVQ 752(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 48(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 192(R11), F26
+	FMOVQ 192(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 224(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -20668,9 +20333,9 @@ TEXT ·unpackMXFP4(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 704(R11), F28
+	FMOVQ 736(R11), F28
 	FMOVQ 32(R11), F27
 loop:
 	MOVD R0, R9
@@ -20758,8 +20423,8 @@ TEXT ·unpackTQ2_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 224(R11), F30
-	FMOVQ 736(R11), F29
+	FMOVQ 160(R11), F30
+	FMOVQ 768(R11), F29
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21066,11 +20731,11 @@ TEXT ·unpackQ2_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 752(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 768(R11), F28
-	FMOVQ 784(R11), F27
-	FMOVQ 736(R11), F26
+	FMOVQ 784(R11), F30
+	FMOVQ 208(R11), F29
+	FMOVQ 800(R11), F28
+	FMOVQ 816(R11), F27
+	FMOVQ 768(R11), F26
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21287,11 +20952,11 @@ TEXT ·unpackQ2_K(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 800(R11), F27
-	FMOVQ 656(R11), F26
-	FMOVQ 224(R11), F25
-	FMOVQ 816(R11), F30
+	FMOVQ 208(R11), F28
+	FMOVQ 832(R11), F27
+	FMOVQ 688(R11), F26
+	FMOVQ 160(R11), F25
+	FMOVQ 848(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21824,20 +21489,19 @@ TEXT ·unpackQ3_K(SB), NOSPLIT, $0-48
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
 	FMOVQ 16(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 48(R11), F27
-	FMOVQ 832(R11), F26
-	FMOVQ 848(R11), F25
-	FMOVQ 864(R11), F24
-	FMOVQ 800(R11), F23
-	FMOVQ 224(R11), F22
-	FMOVQ 816(R11), F30
-	FMOVQ 304(R11), F21
-	FMOVQ 640(R11), F20
-	FMOVQ 256(R11), F19
-	FMOVQ 880(R11), F18
-	FMOVQ 128(R11), F17
-	FMOVQ 144(R11), F16
+	FMOVQ 32(R11), F28
+	FMOVQ 864(R11), F27
+	FMOVQ 880(R11), F26
+	FMOVQ 896(R11), F25
+	FMOVQ 832(R11), F24
+	FMOVQ 160(R11), F23
+	FMOVQ 848(R11), F30
+	FMOVQ 288(R11), F22
+	FMOVQ 352(R11), F21
+	FMOVQ 688(R11), F20
+	FMOVQ 912(R11), F19
+	FMOVQ 192(R11), F18
+	FMOVQ 208(R11), F17
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -21850,738 +21514,667 @@ part:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ F0, 0(R4)
 	FMOVQ 32(R9), F1
+	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4eba9c61 // MUL V1, V3, V26
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	WORD $0x4ebb9c22 // MUL V2, V1, V27
+	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb89c21 // MUL V1, V1, V24
+	WORD $0x6ea18721 // SUB V1, V25, V1 of 4-byte lanes
 	FMOVQ F0, 64(R4)
-	FMOVQ 32(R9), F2
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4eba9ca2 // MUL V2, V5, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79ca5 // MUL V5, V5, V23
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ F0, 128(R4)
-	FMOVQ 96(R9), F4
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4eba9ce4 // MUL V4, V7, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ F0, 192(R4)
-	FMOVQ 96(R9), F0
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x6f3204c6 // USHR V6, V6, $14 of 4-byte lanes
-	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	WORD $0x4eba9d00 // MUL V0, V8, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79d08 // MUL V8, V8, V23
-	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
-	FMOVQ 224(R9), F6
-	FMOVQ 288(R9), F9
-	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a002b // TBL V11, V1, V10
-	WORD $0x4e0a006a // TBL V10, V3, V10
-	WORD $0x4e358ccc // CMTST V12, V6, V21
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 0(R3)
-	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b00ab // TBL V11, V5, V11
-	WORD $0x4e348cca // CMTST V10, V6, V20
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 512(R3)
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008a // TBL V10, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338ccb // CMTST V11, V6, V19
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 1024(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0009 // TBL V9, V0, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
-	FMOVQ F6, 1536(R3)
-	FMOVQ 416(R9), F6
-	FMOVQ 480(R9), F9
-	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b002a // TBL V10, V1, V11
-	WORD $0x4e0b006b // TBL V11, V3, V11
-	WORD $0x4e358ccc // CMTST V12, V6, V21
-	PRFM 2112(R12), PLDL1KEEP
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 64(R3)
-	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a004c // TBL V12, V2, V10
-	WORD $0x4e0a00aa // TBL V10, V5, V10
-	WORD $0x4e348ccb // CMTST V11, V6, V20
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 576(R3)
-	WORD $0x6f3c052b // USHR V11, V9, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008b // TBL V11, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338cca // CMTST V10, V6, V19
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 1088(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0009 // TBL V9, V0, V10
-	WORD $0x4e0a010a // TBL V10, V8, V10
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d46 // BSL V6, V10, V9 of 4-byte lanes
-	FMOVQ F6, 1600(R3)
-	FMOVQ 608(R9), F6
-	FMOVQ 672(R9), F9
-	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a002b // TBL V11, V1, V10
-	WORD $0x4e0a006a // TBL V10, V3, V10
-	WORD $0x4e358ccc // CMTST V12, V6, V21
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 128(R3)
-	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b00ab // TBL V11, V5, V11
-	WORD $0x4e348cca // CMTST V10, V6, V20
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 640(R3)
-	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008a // TBL V10, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338ccb // CMTST V11, V6, V19
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 1152(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0009 // TBL V9, V0, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
-	FMOVQ F6, 1664(R3)
-	FMOVQ 800(R9), F6
-	FMOVQ 864(R9), F9
-	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0021 // TBL V1, V1, V11
-	WORD $0x4e0b006b // TBL V11, V3, V11
-	WORD $0x4e358cc3 // CMTST V3, V6, V21
-	WORD $0x6e611d63 // BSL V3, V11, V1 of 4-byte lanes
-	FMOVQ F3, 192(R3)
-	WORD $0x6f3e0523 // USHR V3, V9, $2 of 4-byte lanes
-	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010042 // TBL V2, V2, V1
-	WORD $0x4e0100a1 // TBL V1, V5, V1
-	WORD $0x4e348cc5 // CMTST V5, V6, V20
-	WORD $0x6e621c25 // BSL V5, V1, V2 of 4-byte lanes
-	FMOVQ F5, 704(R3)
-	WORD $0x6f3c0525 // USHR V5, V9, $4 of 4-byte lanes
-	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020084 // TBL V4, V4, V2
-	WORD $0x4e0200e2 // TBL V2, V7, V2
-	WORD $0x4e338cc7 // CMTST V7, V6, V19
-	WORD $0x6e641c47 // BSL V7, V2, V4 of 4-byte lanes
-	FMOVQ F7, 1216(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e361d27 // AND V7, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070000 // TBL V0, V0, V7
-	WORD $0x4e070107 // TBL V7, V8, V7
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x6e601ce6 // BSL V6, V7, V0 of 4-byte lanes
-	FMOVQ F6, 1728(R3)
-	FMOVQ 32(R9), F6
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c07 // AND V7, V0, V27 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4eba9ce6 // MUL V6, V7, V26
-	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ 32(R9), F0
-	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F8
-	WORD $0x6f2c0508 // USHR V8, V8, $20 of 4-byte lanes
-	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4eba9d20 // MUL V0, V9, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79d29 // MUL V9, V9, V23
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
-	WORD $0x4eba9c48 // MUL V8, V2, V26
-	WORD $0x4eb98508 // ADD V8, V8, V25 of 4-byte lanes
-	WORD $0x4eb79c42 // MUL V2, V2, V23
-	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 96(R9), F4
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F5
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
-	WORD $0x4e3b1ca1 // AND V1, V5, V27 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4eba9c24 // MUL V4, V1, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79c21 // MUL V1, V1, V23
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ 224(R9), F5
-	FMOVQ 352(R9), F3
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ca // TBL V10, V6, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e318cac // CMTST V12, V5, V17
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 256(R3)
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000c // TBL V12, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e308cab // CMTST V11, V5, V16
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 768(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c010b // TBL V11, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8caa // CMTST V10, V5, V31
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 1280(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0083 // TBL V3, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
-	FMOVQ F5, 1792(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 544(R9), F3
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00cb // TBL V11, V6, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e318cac // CMTST V12, V5, V17
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 320(R3)
-	PRFM 2240(R12), PLDL1KEEP
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000c // TBL V12, V0, V11
-	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e308caa // CMTST V10, V5, V16
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 832(R3)
-	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c010a // TBL V10, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8cab // CMTST V11, V5, V31
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 1344(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0083 // TBL V3, V4, V11
-	WORD $0x4e0b002b // TBL V11, V1, V11
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d65 // BSL V5, V11, V3 of 4-byte lanes
-	FMOVQ F5, 1856(R3)
-	FMOVQ 608(R9), F5
-	FMOVQ 736(R9), F3
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ca // TBL V10, V6, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e318cac // CMTST V12, V5, V17
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 384(R3)
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000c // TBL V12, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e308cab // CMTST V11, V5, V16
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 896(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c010b // TBL V11, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8caa // CMTST V10, V5, V31
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 1408(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0083 // TBL V3, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
-	FMOVQ F5, 1920(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 928(R9), F3
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00c6 // TBL V6, V6, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e318ca7 // CMTST V7, V5, V17
-	WORD $0x6e661d47 // BSL V7, V10, V6 of 4-byte lanes
-	FMOVQ F7, 448(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060000 // TBL V0, V0, V6
-	WORD $0x4e060126 // TBL V6, V9, V6
-	WORD $0x4e308ca9 // CMTST V9, V5, V16
-	WORD $0x6e601cc9 // BSL V9, V6, V0 of 4-byte lanes
-	FMOVQ F9, 960(R3)
-	WORD $0x6f3c0469 // USHR V9, V3, $4 of 4-byte lanes
-	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000108 // TBL V8, V8, V0
-	WORD $0x4e000040 // TBL V0, V2, V0
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8ca2 // CMTST V2, V5, V31
-	WORD $0x6e681c02 // BSL V2, V0, V8 of 4-byte lanes
-	FMOVQ F2, 1472(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c62 // AND V2, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020084 // TBL V4, V4, V2
-	WORD $0x4e020022 // TBL V2, V1, V2
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e641c45 // BSL V5, V2, V4 of 4-byte lanes
-	FMOVQ F5, 1984(R3)
-	PRFM 2304(R12), PLDL1KEEP
-	FMOVD (R10), F5
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
-	FMOVQ F5, 256(R4)
-	FMOVQ 32(R9), F4
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4eba9c24 // MUL V4, V1, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79c21 // MUL V1, V1, V23
-	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ F5, 320(R4)
-	FMOVQ 32(R9), F2
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4eba9d02 // MUL V2, V8, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79d08 // MUL V8, V8, V23
-	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
-	FMOVQ F5, 384(R4)
-	FMOVQ 96(R9), F3
+	FMOVQ 32(R9), F3
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4eba9d23 // MUL V3, V9, V26
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x4eb79d29 // MUL V9, V9, V23
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ F5, 448(R4)
+	WORD $0x4ebb9c64 // MUL V4, V3, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb89c63 // MUL V3, V3, V24
+	WORD $0x6ea38723 // SUB V3, V25, V3 of 4-byte lanes
+	FMOVQ F0, 128(R4)
+	FMOVQ 96(R9), F5
+	WORD $0x6f3604a5 // USHR V5, V5, $10 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4ebb9ca6 // MUL V6, V5, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb89ca5 // MUL V5, V5, V24
+	WORD $0x6ea58725 // SUB V5, V25, V5 of 4-byte lanes
+	FMOVQ F0, 192(R4)
+	FMOVQ 96(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4ebb9c07 // MUL V7, V0, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb89c00 // MUL V0, V0, V24
+	WORD $0x6ea08720 // SUB V0, V25, V0 of 4-byte lanes
+	FMOVQ 224(R9), F8
+	WORD $0x4e371d09 // AND V9, V8, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e09004a // TBL V10, V2, V9
+	WORD $0x4e090029 // TBL V9, V1, V9
+	WORD $0x4e368d0b // CMTST V11, V8, V22
+	WORD $0x6e6a1d2b // BSL V11, V9, V10 of 4-byte lanes
+	FMOVQ F11, 0(R3)
+	WORD $0x6f3d050b // USHR V11, V8, $3 of 4-byte lanes
+	WORD $0x4e371d6a // AND V10, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a008b // TBL V11, V4, V10
+	WORD $0x4e0a006a // TBL V10, V3, V10
+	FMOVQ 352(R9), F9
+	WORD $0x4e358d2c // CMTST V12, V9, V21
+	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
+	FMOVQ F12, 512(R3)
+	WORD $0x6f3b050c // USHR V12, V8, $5 of 4-byte lanes
+	WORD $0x4e371d8b // AND V11, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00cc // TBL V12, V6, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e348d08 // CMTST V8, V8, V20
+	WORD $0x6e6c1d68 // BSL V8, V11, V12 of 4-byte lanes
+	FMOVQ F8, 1024(R3)
+	WORD $0x4e371d28 // AND V8, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800ec // TBL V12, V7, V8
+	WORD $0x4e080008 // TBL V8, V0, V8
+	WORD $0x4e368d29 // CMTST V9, V9, V22
+	WORD $0x6e6c1d09 // BSL V9, V8, V12 of 4-byte lanes
+	FMOVQ F9, 1536(R3)
+	FMOVQ 416(R9), F9
+	WORD $0x4e371d2c // AND V12, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c0048 // TBL V8, V2, V12
+	WORD $0x4e0c002c // TBL V12, V1, V12
+	WORD $0x4e368d2b // CMTST V11, V9, V22
+	WORD $0x6e681d8b // BSL V11, V12, V8 of 4-byte lanes
+	FMOVQ F11, 64(R3)
+	WORD $0x6f3d052b // USHR V11, V9, $3 of 4-byte lanes
+	WORD $0x4e371d68 // AND V8, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e08008b // TBL V11, V4, V8
+	WORD $0x4e080068 // TBL V8, V3, V8
+	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ 544(R9), F12
+	WORD $0x4e358d8a // CMTST V10, V12, V21
+	WORD $0x6e6b1d0a // BSL V10, V8, V11 of 4-byte lanes
+	FMOVQ F10, 576(R3)
+	WORD $0x6f3b052a // USHR V10, V9, $5 of 4-byte lanes
+	WORD $0x4e371d4b // AND V11, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00ca // TBL V10, V6, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e348d29 // CMTST V9, V9, V20
+	WORD $0x6e6a1d69 // BSL V9, V11, V10 of 4-byte lanes
+	FMOVQ F9, 1088(R3)
+	WORD $0x4e371d89 // AND V9, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900ea // TBL V10, V7, V9
+	WORD $0x4e090009 // TBL V9, V0, V9
+	WORD $0x4e368d8c // CMTST V12, V12, V22
+	WORD $0x6e6a1d2c // BSL V12, V9, V10 of 4-byte lanes
+	FMOVQ F12, 1600(R3)
+	FMOVQ 608(R9), F12
+	WORD $0x4e371d8a // AND V10, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0049 // TBL V9, V2, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e368d8b // CMTST V11, V12, V22
+	WORD $0x6e691d4b // BSL V11, V10, V9 of 4-byte lanes
+	FMOVQ F11, 128(R3)
+	WORD $0x6f3d058b // USHR V11, V12, $3 of 4-byte lanes
+	WORD $0x4e371d69 // AND V9, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e09008b // TBL V11, V4, V9
+	WORD $0x4e090069 // TBL V9, V3, V9
+	FMOVQ 736(R9), F10
+	WORD $0x4e358d48 // CMTST V8, V10, V21
+	WORD $0x6e6b1d28 // BSL V8, V9, V11 of 4-byte lanes
+	FMOVQ F8, 640(R3)
+	WORD $0x6f3b0588 // USHR V8, V12, $5 of 4-byte lanes
+	WORD $0x4e371d0b // AND V11, V8, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00c8 // TBL V8, V6, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e348d8c // CMTST V12, V12, V20
+	WORD $0x6e681d6c // BSL V12, V11, V8 of 4-byte lanes
+	FMOVQ F12, 1152(R3)
+	WORD $0x4e371d4c // AND V12, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00e8 // TBL V8, V7, V12
+	WORD $0x4e0c000c // TBL V12, V0, V12
+	WORD $0x4e368d4a // CMTST V10, V10, V22
+	WORD $0x6e681d8a // BSL V10, V12, V8 of 4-byte lanes
+	FMOVQ F10, 1664(R3)
+	FMOVQ 800(R9), F10
+	WORD $0x4e371d48 // AND V8, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080042 // TBL V2, V2, V8
+	WORD $0x4e080028 // TBL V8, V1, V8
+	WORD $0x4e368d41 // CMTST V1, V10, V22
+	WORD $0x6e621d01 // BSL V1, V8, V2 of 4-byte lanes
+	FMOVQ F1, 192(R3)
+	WORD $0x6f3d0541 // USHR V1, V10, $3 of 4-byte lanes
+	WORD $0x4e371c22 // AND V2, V1, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020084 // TBL V4, V4, V2
+	WORD $0x4e020062 // TBL V2, V3, V2
+	FMOVQ 928(R9), F3
+	WORD $0x4e358c61 // CMTST V1, V3, V21
+	WORD $0x6e641c41 // BSL V1, V2, V4 of 4-byte lanes
+	FMOVQ F1, 704(R3)
+	WORD $0x6f3b0541 // USHR V1, V10, $5 of 4-byte lanes
+	WORD $0x4e371c24 // AND V4, V1, V23 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e0400c6 // TBL V6, V6, V4
+	WORD $0x4e0400a4 // TBL V4, V5, V4
+	WORD $0x4e348d4a // CMTST V10, V10, V20
+	WORD $0x6e661c8a // BSL V10, V4, V6 of 4-byte lanes
+	FMOVQ F10, 1216(R3)
+	WORD $0x4e371c6a // AND V10, V3, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00e7 // TBL V7, V7, V10
+	WORD $0x4e0a000a // TBL V10, V0, V10
+	WORD $0x4e368c63 // CMTST V3, V3, V22
+	WORD $0x6e671d43 // BSL V3, V10, V7 of 4-byte lanes
+	PRFM 2176(R12), PLDL1KEEP
+	FMOVQ F3, 1728(R3)
+	FMOVQ 32(R9), F3
+	WORD $0x6f260463 // USHR V3, V3, $26 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4ebb9c67 // MUL V7, V3, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb89c63 // MUL V3, V3, V24
+	WORD $0x6ea38723 // SUB V3, V25, V3 of 4-byte lanes
+	FMOVQ 32(R9), F10
+	WORD $0x6f2c054a // USHR V10, V10, $20 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4ebb9d40 // MUL V0, V10, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb89d4a // MUL V10, V10, V24
+	WORD $0x6eaa872a // SUB V10, V25, V10 of 4-byte lanes
+	FMOVQ 96(R9), F6
+	WORD $0x6f2604c6 // USHR V6, V6, $26 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4ebb9cc4 // MUL V4, V6, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb89cc6 // MUL V6, V6, V24
+	WORD $0x6ea68726 // SUB V6, V25, V6 of 4-byte lanes
 	FMOVQ 96(R9), F5
 	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f2e0400 // USHR V0, V0, $18 of 4-byte lanes
-	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4eba9cc5 // MUL V5, V6, V26
-	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
-	WORD $0x4eb79cc6 // MUL V6, V6, V23
-	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
-	FMOVQ 992(R9), F0
-	FMOVQ 1056(R9), F7
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a008b // TBL V11, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
-	WORD $0x4e358c0c // CMTST V12, V0, V21
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 2048(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e348c0a // CMTST V10, V0, V20
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 2560(R3)
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
+	WORD $0x4ebb9ca1 // MUL V1, V5, V27
+	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb89ca5 // MUL V5, V5, V24
+	WORD $0x6ea58725 // SUB V5, V25, V5 of 4-byte lanes
+	FMOVQ 288(R9), F2
+	WORD $0x4e371c48 // AND V8, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800ec // TBL V12, V7, V8
+	WORD $0x4e080068 // TBL V8, V3, V8
+	WORD $0x4e368c4b // CMTST V11, V2, V22
+	WORD $0x6e6c1d0b // BSL V11, V8, V12 of 4-byte lanes
+	FMOVQ F11, 256(R3)
+	WORD $0x6f3d044b // USHR V11, V2, $3 of 4-byte lanes
+	WORD $0x4e371d6c // AND V12, V11, V23 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006a // TBL V10, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0b // CMTST V11, V0, V19
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 3072(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4e0c000b // TBL V11, V0, V12
+	WORD $0x4e0c014c // TBL V12, V10, V12
+	FMOVQ 352(R9), F8
+	WORD $0x4e348d09 // CMTST V9, V8, V20
+	WORD $0x6e6b1d89 // BSL V9, V12, V11 of 4-byte lanes
+	FMOVQ F9, 768(R3)
+	WORD $0x6f3b0449 // USHR V9, V2, $5 of 4-byte lanes
+	WORD $0x4e371d2b // AND V11, V9, V23 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00a7 // TBL V7, V5, V11
+	WORD $0x4e0b0089 // TBL V9, V4, V11
 	WORD $0x4e0b00cb // TBL V11, V6, V11
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
-	FMOVQ F0, 3584(R3)
-	FMOVQ 1184(R9), F0
-	FMOVQ 1248(R9), F7
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b008a // TBL V10, V4, V11
-	WORD $0x4e0b002b // TBL V11, V1, V11
-	WORD $0x4e358c0c // CMTST V12, V0, V21
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 2112(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a004c // TBL V12, V2, V10
-	WORD $0x4e0a010a // TBL V10, V8, V10
-	WORD $0x4e348c0b // CMTST V11, V0, V20
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 2624(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006b // TBL V11, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0a // CMTST V10, V0, V19
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 3136(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00a7 // TBL V7, V5, V10
-	WORD $0x4e0a00ca // TBL V10, V6, V10
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d40 // BSL V0, V10, V7 of 4-byte lanes
-	FMOVQ F0, 3648(R3)
-	FMOVQ 1376(R9), F0
-	FMOVQ 1440(R9), F7
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4e0a008b // TBL V11, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
-	WORD $0x4e358c0c // CMTST V12, V0, V21
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 2176(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e348c0a // CMTST V10, V0, V20
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 2688(R3)
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006a // TBL V10, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0b // CMTST V11, V0, V19
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 3200(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00a7 // TBL V7, V5, V11
-	WORD $0x4e0b00cb // TBL V11, V6, V11
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
-	FMOVQ F0, 3712(R3)
-	FMOVQ 1568(R9), F0
-	FMOVQ 1632(R9), F7
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0084 // TBL V4, V4, V11
-	WORD $0x4e0b002b // TBL V11, V1, V11
-	WORD $0x4e358c01 // CMTST V1, V0, V21
-	WORD $0x6e641d61 // BSL V1, V11, V4 of 4-byte lanes
-	FMOVQ F1, 2240(R3)
-	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
-	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040042 // TBL V2, V2, V4
-	WORD $0x4e040104 // TBL V4, V8, V4
-	WORD $0x4e348c08 // CMTST V8, V0, V20
-	WORD $0x6e621c88 // BSL V8, V4, V2 of 4-byte lanes
-	FMOVQ F8, 2752(R3)
-	WORD $0x6f3c04e8 // USHR V8, V7, $4 of 4-byte lanes
-	WORD $0x4e361d02 // AND V2, V8, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020063 // TBL V3, V3, V2
-	WORD $0x4e020122 // TBL V2, V9, V2
-	WORD $0x4e338c09 // CMTST V9, V0, V19
-	WORD $0x6e631c49 // BSL V9, V2, V3 of 4-byte lanes
-	FMOVQ F9, 3264(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ce9 // AND V9, V7, V22 of 4-byte lanes
+	WORD $0x4e348c42 // CMTST V2, V2, V20
+	WORD $0x6e691d62 // BSL V2, V11, V9 of 4-byte lanes
+	FMOVQ F2, 1280(R3)
+	WORD $0x6f3d0502 // USHR V2, V8, $3 of 4-byte lanes
+	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
 	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a5 // TBL V5, V5, V9
-	WORD $0x4e0900c9 // TBL V9, V6, V9
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e651d20 // BSL V0, V9, V5 of 4-byte lanes
-	FMOVQ F0, 3776(R3)
-	FMOVQ 32(R9), F0
-	WORD $0x6f340400 // USHR V0, V0, $12 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F5
-	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4eba9d20 // MUL V0, V9, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79d29 // MUL V9, V9, V23
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 32(R9), F5
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4eba9ce5 // MUL V5, V7, V26
-	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ 96(R9), F6
-	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4eba9c46 // MUL V6, V2, V26
-	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
-	WORD $0x4eb79c42 // MUL V2, V2, V23
-	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 96(R9), F3
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	FMOVQ 160(R9), F8
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x4e3b1d04 // AND V4, V8, V27 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4eba9c83 // MUL V3, V4, V26
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x4eb79c84 // MUL V4, V4, V23
-	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
-	FMOVQ 992(R9), F8
-	FMOVQ 1120(R9), F1
-	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000a // TBL V10, V0, V11
-	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e318d0c // CMTST V12, V8, V17
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 2304(R3)
-	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00ac // TBL V12, V5, V10
-	PRFM 2432(R12), PLDL1KEEP
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e308d0b // CMTST V11, V8, V16
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 2816(R3)
-	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00cb // TBL V11, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0a // CMTST V10, V8, V31
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 3328(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0061 // TBL V1, V3, V10
-	WORD $0x4e0a008a // TBL V10, V4, V10
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
-	FMOVQ F8, 3840(R3)
-	FMOVQ 1184(R9), F8
-	FMOVQ 1312(R9), F1
-	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000b // TBL V11, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e318d0c // CMTST V12, V8, V17
-	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
-	FMOVQ F12, 2368(R3)
-	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
-	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ac // TBL V12, V5, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e308d0a // CMTST V10, V8, V16
-	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
-	FMOVQ F10, 2880(R3)
-	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
-	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00ca // TBL V10, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0b // CMTST V11, V8, V31
-	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
-	FMOVQ F11, 3392(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0061 // TBL V1, V3, V11
-	WORD $0x4e0b008b // TBL V11, V4, V11
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d68 // BSL V8, V11, V1 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1376(R9), F8
-	FMOVQ 1504(R9), F1
-	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000a // TBL V10, V0, V11
-	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e318d0c // CMTST V12, V8, V17
-	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
-	FMOVQ F12, 2432(R3)
-	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
-	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00ac // TBL V12, V5, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e308d0b // CMTST V11, V8, V16
-	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
-	FMOVQ F11, 2944(R3)
-	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
-	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
-	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00cb // TBL V11, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0a // CMTST V10, V8, V31
-	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
-	FMOVQ F10, 3456(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0061 // TBL V1, V3, V10
-	WORD $0x4e0a008a // TBL V10, V4, V10
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
-	FMOVQ F8, 3968(R3)
-	FMOVQ 1568(R9), F8
-	FMOVQ 1696(R9), F1
-	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0000 // TBL V0, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e318d09 // CMTST V9, V8, V17
-	WORD $0x6e601d49 // BSL V9, V10, V0 of 4-byte lanes
-	FMOVQ F9, 2496(R3)
-	WORD $0x6f3e0429 // USHR V9, V1, $2 of 4-byte lanes
-	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e0000a5 // TBL V5, V5, V0
-	WORD $0x4e0000e0 // TBL V0, V7, V0
-	WORD $0x4e308d07 // CMTST V7, V8, V16
-	WORD $0x6e651c07 // BSL V7, V0, V5 of 4-byte lanes
-	FMOVQ F7, 3008(R3)
-	WORD $0x6f3c0427 // USHR V7, V1, $4 of 4-byte lanes
-	WORD $0x4e361ce5 // AND V5, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e0500c6 // TBL V6, V6, V5
-	WORD $0x4e050045 // TBL V5, V2, V5
-	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d02 // CMTST V2, V8, V31
-	WORD $0x6e661ca2 // BSL V2, V5, V6 of 4-byte lanes
-	FMOVQ F2, 3520(R3)
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
+	WORD $0x4e090022 // TBL V2, V1, V9
+	WORD $0x4e0900a9 // TBL V9, V5, V9
+	WORD $0x4e338d08 // CMTST V8, V8, V19
+	WORD $0x6e621d28 // BSL V8, V9, V2 of 4-byte lanes
+	FMOVQ F8, 1792(R3)
+	FMOVQ 480(R9), F8
+	WORD $0x4e371d02 // AND V2, V8, V23 of 4-byte lanes
 	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020063 // TBL V3, V3, V2
+	WORD $0x4e0200e9 // TBL V9, V7, V2
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e368d0b // CMTST V11, V8, V22
+	WORD $0x6e691c4b // BSL V11, V2, V9 of 4-byte lanes
+	FMOVQ F11, 320(R3)
+	WORD $0x6f3d050b // USHR V11, V8, $3 of 4-byte lanes
+	WORD $0x4e371d69 // AND V9, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e09000b // TBL V11, V0, V9
+	WORD $0x4e090149 // TBL V9, V10, V9
+	FMOVQ 544(R9), F2
+	WORD $0x4e348c4c // CMTST V12, V2, V20
+	WORD $0x6e6b1d2c // BSL V12, V9, V11 of 4-byte lanes
+	FMOVQ F12, 832(R3)
+	PRFM 2240(R12), PLDL1KEEP
+	WORD $0x6f3b050c // USHR V12, V8, $5 of 4-byte lanes
+	WORD $0x4e371d8b // AND V11, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b008c // TBL V12, V4, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e348d08 // CMTST V8, V8, V20
+	WORD $0x6e6c1d68 // BSL V8, V11, V12 of 4-byte lanes
+	FMOVQ F8, 1344(R3)
+	WORD $0x6f3d0448 // USHR V8, V2, $3 of 4-byte lanes
+	WORD $0x4e371d0c // AND V12, V8, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c0028 // TBL V8, V1, V12
+	WORD $0x4e0c00ac // TBL V12, V5, V12
+	WORD $0x4e338c42 // CMTST V2, V2, V19
+	WORD $0x6e681d82 // BSL V2, V12, V8 of 4-byte lanes
+	FMOVQ F2, 1856(R3)
+	FMOVQ 672(R9), F2
+	WORD $0x4e371c48 // AND V8, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800ec // TBL V12, V7, V8
+	WORD $0x4e080068 // TBL V8, V3, V8
+	WORD $0x4e368c4b // CMTST V11, V2, V22
+	WORD $0x6e6c1d0b // BSL V11, V8, V12 of 4-byte lanes
+	FMOVQ F11, 384(R3)
+	WORD $0x6f3d044b // USHR V11, V2, $3 of 4-byte lanes
+	WORD $0x4e371d6c // AND V12, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c000b // TBL V11, V0, V12
+	WORD $0x4e0c014c // TBL V12, V10, V12
+	FMOVQ 736(R9), F8
+	WORD $0x4e348d09 // CMTST V9, V8, V20
+	WORD $0x6e6b1d89 // BSL V9, V12, V11 of 4-byte lanes
+	FMOVQ F9, 896(R3)
+	WORD $0x6f3b0449 // USHR V9, V2, $5 of 4-byte lanes
+	WORD $0x4e371d2b // AND V11, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0089 // TBL V9, V4, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e348c42 // CMTST V2, V2, V20
+	WORD $0x6e691d62 // BSL V2, V11, V9 of 4-byte lanes
+	FMOVQ F2, 1408(R3)
+	WORD $0x6f3d0502 // USHR V2, V8, $3 of 4-byte lanes
+	WORD $0x4e371c49 // AND V9, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090022 // TBL V2, V1, V9
+	WORD $0x4e0900a9 // TBL V9, V5, V9
+	WORD $0x4e338d08 // CMTST V8, V8, V19
+	WORD $0x6e621d28 // BSL V8, V9, V2 of 4-byte lanes
+	FMOVQ F8, 1920(R3)
+	FMOVQ 864(R9), F8
+	WORD $0x4e371d02 // AND V2, V8, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200e7 // TBL V7, V7, V2
+	WORD $0x4e020062 // TBL V2, V3, V2
+	WORD $0x4e368d03 // CMTST V3, V8, V22
+	WORD $0x6e671c43 // BSL V3, V2, V7 of 4-byte lanes
+	FMOVQ F3, 448(R3)
+	WORD $0x6f3d0503 // USHR V3, V8, $3 of 4-byte lanes
+	WORD $0x4e371c67 // AND V7, V3, V23 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070000 // TBL V0, V0, V7
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ 928(R9), F10
+	WORD $0x4e348d43 // CMTST V3, V10, V20
+	WORD $0x6e601ce3 // BSL V3, V7, V0 of 4-byte lanes
+	FMOVQ F3, 960(R3)
+	WORD $0x6f3b0503 // USHR V3, V8, $5 of 4-byte lanes
+	WORD $0x4e371c60 // AND V0, V3, V23 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000084 // TBL V4, V4, V0
+	WORD $0x4e0000c0 // TBL V0, V6, V0
+	WORD $0x4e348d08 // CMTST V8, V8, V20
+	WORD $0x6e641c08 // BSL V8, V0, V4 of 4-byte lanes
+	FMOVQ F8, 1472(R3)
+	WORD $0x6f3d0548 // USHR V8, V10, $3 of 4-byte lanes
+	WORD $0x4e371d04 // AND V4, V8, V23 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040021 // TBL V1, V1, V4
+	WORD $0x4e0400a4 // TBL V4, V5, V4
+	WORD $0x4e338d4a // CMTST V10, V10, V19
+	WORD $0x6e611c8a // BSL V10, V4, V1 of 4-byte lanes
+	FMOVQ F10, 1984(R3)
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVD (R10), F10
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3d1d4a // EOR V10, V10, V29 of 4-byte lanes
+	FMOVQ F10, 256(R4)
+	FMOVQ 160(R9), F1
+	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4ebb9c24 // MUL V4, V1, V27
+	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb89c21 // MUL V1, V1, V24
+	WORD $0x6ea18721 // SUB V1, V25, V1 of 4-byte lanes
+	FMOVQ F10, 320(R4)
+	FMOVQ 160(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4ebb9ca8 // MUL V8, V5, V27
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb89ca5 // MUL V5, V5, V24
+	WORD $0x6ea58725 // SUB V5, V25, V5 of 4-byte lanes
+	FMOVQ F10, 384(R4)
+	FMOVQ 160(R9), F0
+	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
+	FMOVQ 32(R9), F6
+	WORD $0x4e311cc6 // AND V6, V6, V17 of 4-byte lanes
+	WORD $0x4e321c03 // AND V3, V0, V18 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	WORD $0x4ebb9c66 // MUL V6, V3, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb89c63 // MUL V3, V3, V24
+	WORD $0x6ea38723 // SUB V3, V25, V3 of 4-byte lanes
+	FMOVQ F10, 448(R4)
+	FMOVQ 160(R9), F10
+	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
+	FMOVQ 96(R9), F0
+	WORD $0x4e311c00 // AND V0, V0, V17 of 4-byte lanes
+	WORD $0x4e321d47 // AND V7, V10, V18 of 4-byte lanes
+	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	WORD $0x4ebb9ce0 // MUL V0, V7, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb89ce7 // MUL V7, V7, V24
+	WORD $0x6ea78727 // SUB V7, V25, V7 of 4-byte lanes
+	FMOVQ 992(R9), F10
+	WORD $0x4e371d42 // AND V2, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020089 // TBL V9, V4, V2
+	WORD $0x4e020022 // TBL V2, V1, V2
+	WORD $0x4e368d4b // CMTST V11, V10, V22
+	WORD $0x6e691c4b // BSL V11, V2, V9 of 4-byte lanes
+	FMOVQ F11, 2048(R3)
+	WORD $0x6f3d054b // USHR V11, V10, $3 of 4-byte lanes
+	WORD $0x4e371d69 // AND V9, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e09010b // TBL V11, V8, V9
+	WORD $0x4e0900a9 // TBL V9, V5, V9
+	FMOVQ 1120(R9), F2
+	WORD $0x4e358c4c // CMTST V12, V2, V21
+	WORD $0x6e6b1d2c // BSL V12, V9, V11 of 4-byte lanes
+	FMOVQ F12, 2560(R3)
+	WORD $0x6f3b054c // USHR V12, V10, $5 of 4-byte lanes
+	WORD $0x4e371d8b // AND V11, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00cc // TBL V12, V6, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348d4a // CMTST V10, V10, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 3072(R3)
+	WORD $0x4e371c4a // AND V10, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e368c42 // CMTST V2, V2, V22
+	WORD $0x6e6c1d42 // BSL V2, V10, V12 of 4-byte lanes
+	FMOVQ F2, 3584(R3)
+	FMOVQ 1184(R9), F2
+	WORD $0x4e371c4c // AND V12, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c008a // TBL V10, V4, V12
+	WORD $0x4e0c002c // TBL V12, V1, V12
+	WORD $0x4e368c4b // CMTST V11, V2, V22
+	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
+	FMOVQ F11, 2112(R3)
+	WORD $0x6f3d044b // USHR V11, V2, $3 of 4-byte lanes
+	WORD $0x4e371d6a // AND V10, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a010b // TBL V11, V8, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	FMOVQ 1312(R9), F12
+	WORD $0x4e358d89 // CMTST V9, V12, V21
+	WORD $0x6e6b1d49 // BSL V9, V10, V11 of 4-byte lanes
+	FMOVQ F9, 2624(R3)
+	WORD $0x6f3b0449 // USHR V9, V2, $5 of 4-byte lanes
+	WORD $0x4e371d2b // AND V11, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00c9 // TBL V9, V6, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348c42 // CMTST V2, V2, V20
+	WORD $0x6e691d62 // BSL V2, V11, V9 of 4-byte lanes
+	FMOVQ F2, 3136(R3)
+	WORD $0x4e371d82 // AND V2, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020009 // TBL V9, V0, V2
+	WORD $0x4e0200e2 // TBL V2, V7, V2
+	WORD $0x4e368d8c // CMTST V12, V12, V22
+	WORD $0x6e691c4c // BSL V12, V2, V9 of 4-byte lanes
+	FMOVQ F12, 3648(R3)
+	FMOVQ 1376(R9), F12
+	WORD $0x4e371d89 // AND V9, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090082 // TBL V2, V4, V9
+	WORD $0x4e090029 // TBL V9, V1, V9
+	WORD $0x4e368d8b // CMTST V11, V12, V22
+	WORD $0x6e621d2b // BSL V11, V9, V2 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	FMOVQ F11, 2176(R3)
+	WORD $0x6f3d058b // USHR V11, V12, $3 of 4-byte lanes
+	WORD $0x4e371d62 // AND V2, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e02010b // TBL V11, V8, V2
+	WORD $0x4e0200a2 // TBL V2, V5, V2
+	FMOVQ 1504(R9), F9
+	WORD $0x4e358d2a // CMTST V10, V9, V21
+	WORD $0x6e6b1c4a // BSL V10, V2, V11 of 4-byte lanes
+	FMOVQ F10, 2688(R3)
+	WORD $0x6f3b058a // USHR V10, V12, $5 of 4-byte lanes
+	WORD $0x4e371d4b // AND V11, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00ca // TBL V10, V6, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348d8c // CMTST V12, V12, V20
+	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
+	FMOVQ F12, 3200(R3)
+	WORD $0x4e371d2c // AND V12, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c000a // TBL V10, V0, V12
+	WORD $0x4e0c00ec // TBL V12, V7, V12
+	WORD $0x4e368d29 // CMTST V9, V9, V22
+	WORD $0x6e6a1d89 // BSL V9, V12, V10 of 4-byte lanes
+	FMOVQ F9, 3712(R3)
+	FMOVQ 1568(R9), F9
+	WORD $0x4e371d2a // AND V10, V9, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a0084 // TBL V4, V4, V10
+	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e368d21 // CMTST V1, V9, V22
+	WORD $0x6e641d41 // BSL V1, V10, V4 of 4-byte lanes
+	FMOVQ F1, 2240(R3)
+	WORD $0x6f3d0521 // USHR V1, V9, $3 of 4-byte lanes
+	WORD $0x4e371c24 // AND V4, V1, V23 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040108 // TBL V8, V8, V4
+	WORD $0x4e0400a4 // TBL V4, V5, V4
+	FMOVQ 1696(R9), F5
+	WORD $0x4e358ca1 // CMTST V1, V5, V21
+	WORD $0x6e681c81 // BSL V1, V4, V8 of 4-byte lanes
+	FMOVQ F1, 2752(R3)
+	WORD $0x6f3b0521 // USHR V1, V9, $5 of 4-byte lanes
+	WORD $0x4e371c28 // AND V8, V1, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800c6 // TBL V6, V6, V8
+	WORD $0x4e080068 // TBL V8, V3, V8
+	WORD $0x4e348d29 // CMTST V9, V9, V20
+	WORD $0x6e661d09 // BSL V9, V8, V6 of 4-byte lanes
+	FMOVQ F9, 3264(R3)
+	WORD $0x4e371ca9 // AND V9, V5, V23 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090000 // TBL V0, V0, V9
+	WORD $0x4e0900e9 // TBL V9, V7, V9
+	WORD $0x4e368ca5 // CMTST V5, V5, V22
+	WORD $0x6e601d25 // BSL V5, V9, V0 of 4-byte lanes
+	FMOVQ F5, 3776(R3)
+	FMOVQ 160(R9), F5
+	WORD $0x6f2604a5 // USHR V5, V5, $26 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4ebb9ca0 // MUL V0, V5, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb89ca5 // MUL V5, V5, V24
+	WORD $0x6ea58725 // SUB V5, V25, V5 of 4-byte lanes
+	FMOVQ 160(R9), F9
+	WORD $0x6f2c0529 // USHR V9, V9, $20 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4ebb9d27 // MUL V7, V9, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb89d29 // MUL V9, V9, V24
+	WORD $0x6ea98729 // SUB V9, V25, V9 of 4-byte lanes
+	FMOVQ 160(R9), F6
+	WORD $0x6f3204c6 // USHR V6, V6, $14 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e311d08 // AND V8, V8, V17 of 4-byte lanes
+	WORD $0x4e321cc3 // AND V3, V6, V18 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4ebb9c68 // MUL V8, V3, V27
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb89c63 // MUL V3, V3, V24
+	WORD $0x6ea38723 // SUB V3, V25, V3 of 4-byte lanes
+	FMOVQ 160(R9), F6
+	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
+	FMOVQ 96(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e311c21 // AND V1, V1, V17 of 4-byte lanes
+	WORD $0x4e321cc4 // AND V4, V6, V18 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4ebb9c81 // MUL V1, V4, V27
+	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb89c84 // MUL V4, V4, V24
+	WORD $0x6ea48724 // SUB V4, V25, V4 of 4-byte lanes
+	FMOVQ 1056(R9), F6
+	WORD $0x4e371cca // AND V10, V6, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	WORD $0x4e368ccb // CMTST V11, V6, V22
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 2304(R3)
+	WORD $0x6f3d04cb // USHR V11, V6, $3 of 4-byte lanes
+	WORD $0x4e371d6c // AND V12, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00eb // TBL V11, V7, V12
+	WORD $0x4e0c012c // TBL V12, V9, V12
+	FMOVQ 1120(R9), F10
+	WORD $0x4e348d42 // CMTST V2, V10, V20
+	WORD $0x6e6b1d82 // BSL V2, V12, V11 of 4-byte lanes
+	FMOVQ F2, 2816(R3)
+	WORD $0x6f3b04c2 // USHR V2, V6, $5 of 4-byte lanes
+	PRFM 2432(R12), PLDL1KEEP
+	WORD $0x4e371c4b // AND V11, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0102 // TBL V2, V8, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348cc6 // CMTST V6, V6, V20
+	WORD $0x6e621d66 // BSL V6, V11, V2 of 4-byte lanes
+	FMOVQ F6, 3328(R3)
+	WORD $0x6f3d0546 // USHR V6, V10, $3 of 4-byte lanes
+	WORD $0x4e371cc2 // AND V2, V6, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020026 // TBL V6, V1, V2
 	WORD $0x4e020082 // TBL V2, V4, V2
-	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e631c48 // BSL V8, V2, V3 of 4-byte lanes
-	FMOVQ F8, 4032(R3)
+	WORD $0x4e338d4a // CMTST V10, V10, V19
+	WORD $0x6e661c4a // BSL V10, V2, V6 of 4-byte lanes
+	FMOVQ F10, 3840(R3)
+	FMOVQ 1248(R9), F10
+	WORD $0x4e371d46 // AND V6, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060002 // TBL V2, V0, V6
+	WORD $0x4e0600a6 // TBL V6, V5, V6
+	WORD $0x4e368d4b // CMTST V11, V10, V22
+	WORD $0x6e621ccb // BSL V11, V6, V2 of 4-byte lanes
+	FMOVQ F11, 2368(R3)
+	WORD $0x6f3d054b // USHR V11, V10, $3 of 4-byte lanes
+	WORD $0x4e371d62 // AND V2, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200eb // TBL V11, V7, V2
+	WORD $0x4e020122 // TBL V2, V9, V2
+	FMOVQ 1312(R9), F6
+	WORD $0x4e348ccc // CMTST V12, V6, V20
+	WORD $0x6e6b1c4c // BSL V12, V2, V11 of 4-byte lanes
+	FMOVQ F12, 2880(R3)
+	WORD $0x6f3b054c // USHR V12, V10, $5 of 4-byte lanes
+	WORD $0x4e371d8b // AND V11, V12, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b010c // TBL V12, V8, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348d4a // CMTST V10, V10, V20
+	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
+	FMOVQ F10, 3392(R3)
+	WORD $0x6f3d04ca // USHR V10, V6, $3 of 4-byte lanes
+	WORD $0x4e371d4c // AND V12, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c002a // TBL V10, V1, V12
+	WORD $0x4e0c008c // TBL V12, V4, V12
+	WORD $0x4e338cc6 // CMTST V6, V6, V19
+	WORD $0x6e6a1d86 // BSL V6, V12, V10 of 4-byte lanes
+	FMOVQ F6, 3904(R3)
+	FMOVQ 1440(R9), F6
+	WORD $0x4e371cca // AND V10, V6, V23 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	WORD $0x4e368ccb // CMTST V11, V6, V22
+	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
+	FMOVQ F11, 2432(R3)
+	WORD $0x6f3d04cb // USHR V11, V6, $3 of 4-byte lanes
+	WORD $0x4e371d6c // AND V12, V11, V23 of 4-byte lanes
+	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
+	WORD $0x4e0c00eb // TBL V11, V7, V12
+	WORD $0x4e0c012c // TBL V12, V9, V12
+	FMOVQ 1504(R9), F10
+	WORD $0x4e348d42 // CMTST V2, V10, V20
+	WORD $0x6e6b1d82 // BSL V2, V12, V11 of 4-byte lanes
+	FMOVQ F2, 2944(R3)
+	WORD $0x6f3b04c2 // USHR V2, V6, $5 of 4-byte lanes
+	WORD $0x4e371c4b // AND V11, V2, V23 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b0102 // TBL V2, V8, V11
+	WORD $0x4e0b006b // TBL V11, V3, V11
+	WORD $0x4e348cc6 // CMTST V6, V6, V20
+	WORD $0x6e621d66 // BSL V6, V11, V2 of 4-byte lanes
+	FMOVQ F6, 3456(R3)
+	WORD $0x6f3d0546 // USHR V6, V10, $3 of 4-byte lanes
+	WORD $0x4e371cc2 // AND V2, V6, V23 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020026 // TBL V6, V1, V2
+	WORD $0x4e020082 // TBL V2, V4, V2
+	WORD $0x4e338d4a // CMTST V10, V10, V19
+	WORD $0x6e661c4a // BSL V10, V2, V6 of 4-byte lanes
+	FMOVQ F10, 3968(R3)
+	FMOVQ 1632(R9), F10
+	WORD $0x4e371d46 // AND V6, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060000 // TBL V0, V0, V6
+	WORD $0x4e0600a6 // TBL V6, V5, V6
+	WORD $0x4e368d45 // CMTST V5, V10, V22
+	WORD $0x6e601cc5 // BSL V5, V6, V0 of 4-byte lanes
+	FMOVQ F5, 2496(R3)
+	WORD $0x6f3d0545 // USHR V5, V10, $3 of 4-byte lanes
+	WORD $0x4e371ca0 // AND V0, V5, V23 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000e7 // TBL V7, V7, V0
+	WORD $0x4e000120 // TBL V0, V9, V0
+	FMOVQ 1696(R9), F9
+	WORD $0x4e348d25 // CMTST V5, V9, V20
+	WORD $0x6e671c05 // BSL V5, V0, V7 of 4-byte lanes
+	FMOVQ F5, 3008(R3)
+	WORD $0x6f3b0545 // USHR V5, V10, $5 of 4-byte lanes
+	WORD $0x4e371ca7 // AND V7, V5, V23 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070108 // TBL V8, V8, V7
+	WORD $0x4e070067 // TBL V7, V3, V7
+	WORD $0x4e348d4a // CMTST V10, V10, V20
+	WORD $0x6e681cea // BSL V10, V7, V8 of 4-byte lanes
+	FMOVQ F10, 3520(R3)
+	WORD $0x6f3d052a // USHR V10, V9, $3 of 4-byte lanes
+	WORD $0x4e371d48 // AND V8, V10, V23 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080021 // TBL V1, V1, V8
+	WORD $0x4e080088 // TBL V8, V4, V8
+	WORD $0x4e338d29 // CMTST V9, V9, V19
+	WORD $0x6e611d09 // BSL V9, V8, V1 of 4-byte lanes
+	FMOVQ F9, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -22609,16 +22202,16 @@ TEXT ·unpackIQ2_XXS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F30
-	FMOVQ 288(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 304(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
+	FMOVQ 304(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 352(R11), F25
+	FMOVQ 368(R11), F24
+	FMOVQ 384(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -24022,17 +23615,17 @@ TEXT ·unpackIQ2_XS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F30
-	FMOVQ 400(R11), F29
-	FMOVQ 416(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 304(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 352(R11), F22
-	FMOVQ 368(R11), F21
-	FMOVQ 384(R11), F20
+	FMOVQ 304(R11), F30
+	FMOVQ 432(R11), F29
+	FMOVQ 448(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 384(R11), F22
+	FMOVQ 400(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -25604,15 +25197,15 @@ TEXT ·unpackIQ2_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F30
-	FMOVQ 432(R11), F29
-	FMOVQ 288(R11), F28
-	FMOVQ 64(R11), F27
-	FMOVQ 112(R11), F26
-	FMOVQ 304(R11), F25
-	FMOVQ 320(R11), F24
-	FMOVQ 368(R11), F23
-	FMOVQ 384(R11), F22
+	FMOVQ 304(R11), F30
+	FMOVQ 464(R11), F29
+	FMOVQ 320(R11), F28
+	FMOVQ 208(R11), F27
+	FMOVQ 96(R11), F26
+	FMOVQ 336(R11), F25
+	FMOVQ 352(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -27015,16 +26608,16 @@ TEXT ·unpackIQ3_XXS(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 448(R11), F30
-	FMOVQ 288(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 304(R11), F26
-	FMOVQ 320(R11), F25
-	FMOVQ 336(R11), F24
-	FMOVQ 352(R11), F23
-	FMOVQ 368(R11), F22
-	FMOVQ 384(R11), F21
+	FMOVQ 480(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 352(R11), F25
+	FMOVQ 368(R11), F24
+	FMOVQ 384(R11), F23
+	FMOVQ 400(R11), F22
+	FMOVQ 416(R11), F21
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -28790,15 +28383,15 @@ TEXT ·unpackIQ3_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 464(R11), F30
-	FMOVQ 288(R11), F29
-	FMOVQ 64(R11), F28
-	FMOVQ 112(R11), F27
-	FMOVQ 304(R11), F26
-	FMOVQ 128(R11), F25
-	FMOVQ 704(R11), F24
-	FMOVQ 368(R11), F23
-	FMOVQ 384(R11), F22
+	FMOVQ 496(R11), F30
+	FMOVQ 320(R11), F29
+	FMOVQ 208(R11), F28
+	FMOVQ 96(R11), F27
+	FMOVQ 336(R11), F26
+	FMOVQ 112(R11), F25
+	FMOVQ 736(R11), F24
+	FMOVQ 400(R11), F23
+	FMOVQ 416(R11), F22
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -30606,13 +30199,13 @@ TEXT ·unpackIQ1_S(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 272(R11), F30
-	FMOVQ 304(R11), F29
-	FMOVQ 480(R11), F28
-	FMOVQ 288(R11), F27
-	FMOVQ 704(R11), F26
-	FMOVQ 496(R11), F25
-	FMOVQ 384(R11), F24
+	FMOVQ 304(R11), F30
+	FMOVQ 336(R11), F29
+	FMOVQ 512(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 736(R11), F26
+	FMOVQ 528(R11), F25
+	FMOVQ 416(R11), F24
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -31579,17 +31172,17 @@ TEXT ·unpackIQ1_M(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 96(R11), F30
-	FMOVQ 64(R11), F29
-	FMOVQ 512(R11), F28
-	FMOVQ 528(R11), F27
-	FMOVQ 272(R11), F26
-	FMOVQ 480(R11), F25
-	FMOVQ 288(R11), F24
-	FMOVQ 304(R11), F23
-	FMOVQ 704(R11), F22
-	FMOVQ 496(R11), F21
-	FMOVQ 384(R11), F20
+	FMOVQ 80(R11), F30
+	FMOVQ 208(R11), F29
+	FMOVQ 544(R11), F28
+	FMOVQ 560(R11), F27
+	FMOVQ 304(R11), F26
+	FMOVQ 512(R11), F25
+	FMOVQ 320(R11), F24
+	FMOVQ 336(R11), F23
+	FMOVQ 736(R11), F22
+	FMOVQ 528(R11), F21
+	FMOVQ 416(R11), F20
 	MOVD points+40(FP), R14
 loop:
 	MOVD R0, R9
@@ -32768,9 +32361,9 @@ TEXT ·unpackTQ1_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 544(R11), F30
-	FMOVQ 560(R11), F29
-	FMOVQ 736(R11), F28
+	FMOVQ 576(R11), F30
+	FMOVQ 592(R11), F29
+	FMOVQ 768(R11), F28
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33614,16 +33207,16 @@ TEXT ·unpackNVFP4(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 208(R11), F30
+	FMOVQ 240(R11), F30
 	FMOVQ 0(R11), F29
-	FMOVQ 704(R11), F28
-	FMOVQ 288(R11), F27
-	FMOVQ 576(R11), F26
-	FMOVQ 384(R11), F25
-	FMOVQ 592(R11), F24
-	FMOVQ 336(R11), F23
-	FMOVQ 608(R11), F22
-	FMOVQ 624(R11), F21
+	FMOVQ 736(R11), F28
+	FMOVQ 320(R11), F27
+	FMOVQ 608(R11), F26
+	FMOVQ 416(R11), F25
+	FMOVQ 624(R11), F24
+	FMOVQ 368(R11), F23
+	FMOVQ 640(R11), F22
+	FMOVQ 656(R11), F21
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -33807,10 +33400,10 @@ TEXT ·unpackQ1_0(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 368(R11), F30
-	FMOVQ 112(R11), F29
-	FMOVQ 640(R11), F28
-	FMOVQ 736(R11), F27
+	FMOVQ 400(R11), F30
+	FMOVQ 96(R11), F29
+	FMOVQ 672(R11), F28
+	FMOVQ 768(R11), F27
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -34048,7 +33641,7 @@ TEXT ·unpackQ8_1(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 656(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -34113,7 +33706,7 @@ TEXT ·unpackQ8_K(SB), NOSPLIT, $0-48
 	MOVD m+24(FP), R7
 	MOVD blocks+32(FP), R5
 	MOVD $consts<>(SB), R11
-	FMOVQ 656(R11), F30
+	FMOVQ 688(R11), F30
 loop:
 	MOVD R0, R9
 	MOVD R0, R10
@@ -43548,67 +43141,51 @@ done:
 	BNE block
 	RET
 
-// moveWords sets the words of 16 rows at panel to those at block as n moves say, structures of 5
-// words. See move.
-// A turn reads and writes two words of 16 rows.
+// movePieces puts n pieces of the words of 16 rows at block, structures of 5 words, where they belong
+// in those at panel. See piece.
+// A turn reads and writes a word of 16 rows.
 //
-// func moveWordsNEON(panel, block *byte, moves *int, n int)
-TEXT ·moveWordsNEON(SB), NOSPLIT, $0-32
+// func movePiecesNEON(panel, block *byte, pieces *int, n int)
+TEXT ·movePiecesNEON(SB), NOSPLIT, $0-32
 	MOVD panel+0(FP), R0
 	MOVD block+8(FP), R1
-	MOVD moves+16(FP), R2
+	MOVD pieces+16(FP), R2
 	MOVD n+24(FP), R3
 loop:
 	MOVD 0(R2), R4
 	ADD R4<<6, R1, R4
 	MOVD 8(R2), R5
-	ADD R5<<6, R1, R5
+	ADD R5<<6, R0, R5
 	MOVD 16(R2), R6
-	ADD R6<<6, R0, R6
 	MOVD 24(R2), R7
-	ADD R7<<6, R0, R7
+	SUB R7, R6
+	VDUP R6, V5.S4
 	MOVD 32(R2), R8
-	VDUP R8, V6.D2
+	VDUP R8, V6.S4
 	FMOVQ 0(R4), F0
 	FMOVQ 0(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 0(R6)
-	FMOVQ F1, 0(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	FMOVQ 16(R4), F0
 	FMOVQ 16(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 16(R6)
-	FMOVQ F1, 16(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 16(R5)
 	FMOVQ 32(R4), F0
 	FMOVQ 32(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 32(R6)
-	FMOVQ F1, 32(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 32(R5)
 	FMOVQ 48(R4), F0
 	FMOVQ 48(R5), F1
-	VUSHR $4, V0.S4, V2.S4
-	VEOR V1.B16, V2.B16, V2.B16
-	VAND V6.B16, V2.B16, V2.B16
-	VEOR V2.B16, V1.B16, V1.B16
-	VSHL $4, V2.S4, V2.S4
-	VEOR V2.B16, V0.B16, V0.B16
-	FMOVQ F0, 48(R6)
-	FMOVQ F1, 48(R7)
+	VAND V6.B16, V0.B16, V0.B16
+	WORD $0x6ea54400 // USHL V0, V0, V5
+	VORR V1.B16, V0.B16, V0.B16
+	FMOVQ F0, 48(R5)
 	ADD $40, R2
 	SUBS $1, R3
 	BNE loop
@@ -43641,206 +43218,214 @@ DATA consts<>+32(SB)/4, $0x0000003f
 DATA consts<>+36(SB)/4, $0x0000003f
 DATA consts<>+40(SB)/4, $0x0000003f
 DATA consts<>+44(SB)/4, $0x0000003f
-DATA consts<>+48(SB)/4, $0x00000030
-DATA consts<>+52(SB)/4, $0x00000030
-DATA consts<>+56(SB)/4, $0x00000030
-DATA consts<>+60(SB)/4, $0x00000030
-DATA consts<>+64(SB)/4, $0x0000000f
-DATA consts<>+68(SB)/4, $0x0000000f
-DATA consts<>+72(SB)/4, $0x0000000f
-DATA consts<>+76(SB)/4, $0x0000000f
-DATA consts<>+80(SB)/4, $0x30303030
-DATA consts<>+84(SB)/4, $0x30303030
-DATA consts<>+88(SB)/4, $0x30303030
-DATA consts<>+92(SB)/4, $0x30303030
-DATA consts<>+96(SB)/4, $0x000000f0
-DATA consts<>+100(SB)/4, $0x000000f0
-DATA consts<>+104(SB)/4, $0x000000f0
-DATA consts<>+108(SB)/4, $0x000000f0
-DATA consts<>+112(SB)/4, $0x00204081
-DATA consts<>+116(SB)/4, $0x00204081
-DATA consts<>+120(SB)/4, $0x00204081
-DATA consts<>+124(SB)/4, $0x00204081
-DATA consts<>+128(SB)/4, $0x10101010
-DATA consts<>+132(SB)/4, $0x10101010
-DATA consts<>+136(SB)/4, $0x10101010
-DATA consts<>+140(SB)/4, $0x10101010
-DATA consts<>+144(SB)/4, $0x20202020
-DATA consts<>+148(SB)/4, $0x20202020
-DATA consts<>+152(SB)/4, $0x20202020
-DATA consts<>+156(SB)/4, $0x20202020
-DATA consts<>+160(SB)/4, $0x1e1e1e1e
-DATA consts<>+164(SB)/4, $0x1e1e1e1e
-DATA consts<>+168(SB)/4, $0x1e1e1e1e
-DATA consts<>+172(SB)/4, $0x1e1e1e1e
+DATA consts<>+48(SB)/4, $0xf0f0f0f0
+DATA consts<>+52(SB)/4, $0xf0f0f0f0
+DATA consts<>+56(SB)/4, $0xf0f0f0f0
+DATA consts<>+60(SB)/4, $0xf0f0f0f0
+DATA consts<>+64(SB)/4, $0x30303030
+DATA consts<>+68(SB)/4, $0x30303030
+DATA consts<>+72(SB)/4, $0x30303030
+DATA consts<>+76(SB)/4, $0x30303030
+DATA consts<>+80(SB)/4, $0x000000f0
+DATA consts<>+84(SB)/4, $0x000000f0
+DATA consts<>+88(SB)/4, $0x000000f0
+DATA consts<>+92(SB)/4, $0x000000f0
+DATA consts<>+96(SB)/4, $0x00204081
+DATA consts<>+100(SB)/4, $0x00204081
+DATA consts<>+104(SB)/4, $0x00204081
+DATA consts<>+108(SB)/4, $0x00204081
+DATA consts<>+112(SB)/4, $0x10101010
+DATA consts<>+116(SB)/4, $0x10101010
+DATA consts<>+120(SB)/4, $0x10101010
+DATA consts<>+124(SB)/4, $0x10101010
+DATA consts<>+128(SB)/4, $0x1f1f1f1f
+DATA consts<>+132(SB)/4, $0x1f1f1f1f
+DATA consts<>+136(SB)/4, $0x1f1f1f1f
+DATA consts<>+140(SB)/4, $0x1f1f1f1f
+DATA consts<>+144(SB)/4, $0x1c1c1c1c
+DATA consts<>+148(SB)/4, $0x1c1c1c1c
+DATA consts<>+152(SB)/4, $0x1c1c1c1c
+DATA consts<>+156(SB)/4, $0x1c1c1c1c
+DATA consts<>+160(SB)/4, $0x03030303
+DATA consts<>+164(SB)/4, $0x03030303
+DATA consts<>+168(SB)/4, $0x03030303
+DATA consts<>+172(SB)/4, $0x03030303
 DATA consts<>+176(SB)/8, $0xf6eaddcfbfad9881
 DATA consts<>+184(SB)/8, $0x7159453526190d01
-DATA consts<>+192(SB)/4, $0x00000020
-DATA consts<>+196(SB)/4, $0x00000020
-DATA consts<>+200(SB)/4, $0x00000020
-DATA consts<>+204(SB)/4, $0x00000020
-DATA consts<>+208(SB)/8, $0x1c18161413121110
-DATA consts<>+216(SB)/8, $0x04080a0c0d0e0f10
-DATA consts<>+224(SB)/4, $0x03030303
-DATA consts<>+228(SB)/4, $0x03030303
-DATA consts<>+232(SB)/4, $0x03030303
-DATA consts<>+236(SB)/4, $0x03030303
-DATA consts<>+240(SB)/8, $0x0d0905010c080400
-DATA consts<>+248(SB)/8, $0x0f0b07030e0a0602
-DATA consts<>+256(SB)/4, $0x04040404
-DATA consts<>+260(SB)/4, $0x04040404
-DATA consts<>+264(SB)/4, $0x04040404
-DATA consts<>+268(SB)/4, $0x04040404
-DATA consts<>+272(SB)/4, $0x3e000000
-DATA consts<>+276(SB)/4, $0x3e000000
-DATA consts<>+280(SB)/4, $0x3e000000
-DATA consts<>+284(SB)/4, $0x3e000000
-DATA consts<>+288(SB)/4, $0x000000ff
-DATA consts<>+292(SB)/4, $0x000000ff
-DATA consts<>+296(SB)/4, $0x000000ff
-DATA consts<>+300(SB)/4, $0x000000ff
-DATA consts<>+304(SB)/4, $0x01010101
-DATA consts<>+308(SB)/4, $0x01010101
-DATA consts<>+312(SB)/4, $0x01010101
-DATA consts<>+316(SB)/4, $0x01010101
-DATA consts<>+320(SB)/4, $0x40404040
-DATA consts<>+324(SB)/4, $0x40404040
-DATA consts<>+328(SB)/4, $0x40404040
-DATA consts<>+332(SB)/4, $0x40404040
-DATA consts<>+336(SB)/4, $0x00000008
-DATA consts<>+340(SB)/4, $0x00000008
-DATA consts<>+344(SB)/4, $0x00000008
-DATA consts<>+348(SB)/4, $0x00000008
-DATA consts<>+352(SB)/4, $0x00000007
-DATA consts<>+356(SB)/4, $0x00000007
-DATA consts<>+360(SB)/4, $0x00000007
-DATA consts<>+364(SB)/4, $0x00000007
-DATA consts<>+368(SB)/4, $0x0000001e
-DATA consts<>+372(SB)/4, $0x0000001e
-DATA consts<>+376(SB)/4, $0x0000001e
-DATA consts<>+380(SB)/4, $0x0000001e
-DATA consts<>+384(SB)/4, $0x00000001
-DATA consts<>+388(SB)/4, $0x00000001
-DATA consts<>+392(SB)/4, $0x00000001
-DATA consts<>+396(SB)/4, $0x00000001
-DATA consts<>+400(SB)/4, $0xfe00fe00
-DATA consts<>+404(SB)/4, $0xfe00fe00
-DATA consts<>+408(SB)/4, $0xfe00fe00
-DATA consts<>+412(SB)/4, $0xfe00fe00
-DATA consts<>+416(SB)/4, $0x000001ff
-DATA consts<>+420(SB)/4, $0x000001ff
-DATA consts<>+424(SB)/4, $0x000001ff
-DATA consts<>+428(SB)/4, $0x000001ff
-DATA consts<>+432(SB)/4, $0x00000300
-DATA consts<>+436(SB)/4, $0x00000300
-DATA consts<>+440(SB)/4, $0x00000300
-DATA consts<>+444(SB)/4, $0x00000300
-DATA consts<>+448(SB)/4, $0x3e800000
-DATA consts<>+452(SB)/4, $0x3e800000
-DATA consts<>+456(SB)/4, $0x3e800000
-DATA consts<>+460(SB)/4, $0x3e800000
-DATA consts<>+464(SB)/4, $0x00000100
-DATA consts<>+468(SB)/4, $0x00000100
-DATA consts<>+472(SB)/4, $0x00000100
-DATA consts<>+476(SB)/4, $0x00000100
-DATA consts<>+480(SB)/4, $0x00000700
-DATA consts<>+484(SB)/4, $0x00000700
-DATA consts<>+488(SB)/4, $0x00000700
-DATA consts<>+492(SB)/4, $0x00000700
-DATA consts<>+496(SB)/4, $0x0000000e
-DATA consts<>+500(SB)/4, $0x0000000e
-DATA consts<>+504(SB)/4, $0x0000000e
-DATA consts<>+508(SB)/4, $0x0000000e
-DATA consts<>+512(SB)/4, $0x00000f00
-DATA consts<>+516(SB)/4, $0x00000f00
-DATA consts<>+520(SB)/4, $0x00000f00
-DATA consts<>+524(SB)/4, $0x00000f00
-DATA consts<>+528(SB)/4, $0x0000f000
-DATA consts<>+532(SB)/4, $0x0000f000
-DATA consts<>+536(SB)/4, $0x0000f000
-DATA consts<>+540(SB)/4, $0x0000f000
-DATA consts<>+544(SB)/4, $0x00ff00ff
-DATA consts<>+548(SB)/4, $0x00ff00ff
-DATA consts<>+552(SB)/4, $0x00ff00ff
-DATA consts<>+556(SB)/4, $0x00ff00ff
-DATA consts<>+560(SB)/4, $0xff00ff00
-DATA consts<>+564(SB)/4, $0xff00ff00
-DATA consts<>+568(SB)/4, $0xff00ff00
-DATA consts<>+572(SB)/4, $0xff00ff00
-DATA consts<>+576(SB)/4, $0x00000080
-DATA consts<>+580(SB)/4, $0x00000080
-DATA consts<>+584(SB)/4, $0x00000080
-DATA consts<>+588(SB)/4, $0x00000080
-DATA consts<>+592(SB)/4, $0x0000007f
-DATA consts<>+596(SB)/4, $0x0000007f
-DATA consts<>+600(SB)/4, $0x0000007f
-DATA consts<>+604(SB)/4, $0x0000007f
-DATA consts<>+608(SB)/4, $0x3b800000
-DATA consts<>+612(SB)/4, $0x3b800000
-DATA consts<>+616(SB)/4, $0x3b800000
-DATA consts<>+620(SB)/4, $0x3b800000
-DATA consts<>+624(SB)/4, $0x3c000000
-DATA consts<>+628(SB)/4, $0x3c000000
-DATA consts<>+632(SB)/4, $0x3c000000
-DATA consts<>+636(SB)/4, $0x3c000000
-DATA consts<>+640(SB)/4, $0x02020202
-DATA consts<>+644(SB)/4, $0x02020202
-DATA consts<>+648(SB)/4, $0x02020202
-DATA consts<>+652(SB)/4, $0x02020202
-DATA consts<>+656(SB)/4, $0x80808080
-DATA consts<>+660(SB)/4, $0x80808080
-DATA consts<>+664(SB)/4, $0x80808080
-DATA consts<>+668(SB)/4, $0x80808080
-DATA consts<>+672(SB)/4, $0x78787878
-DATA consts<>+676(SB)/4, $0x78787878
-DATA consts<>+680(SB)/4, $0x78787878
-DATA consts<>+684(SB)/4, $0x78787878
-DATA consts<>+688(SB)/4, $0x60606060
-DATA consts<>+692(SB)/4, $0x60606060
-DATA consts<>+696(SB)/4, $0x60606060
-DATA consts<>+700(SB)/4, $0x60606060
-DATA consts<>+704(SB)/4, $0x70707070
-DATA consts<>+708(SB)/4, $0x70707070
-DATA consts<>+712(SB)/4, $0x70707070
-DATA consts<>+716(SB)/4, $0x70707070
-DATA consts<>+720(SB)/8, $0x766a5d4f3f2d1801
-DATA consts<>+728(SB)/8, $0xf1d9c5b5a6998d81
-DATA consts<>+736(SB)/4, $0x7f7f7f7f
-DATA consts<>+740(SB)/4, $0x7f7f7f7f
-DATA consts<>+744(SB)/4, $0x7f7f7f7f
-DATA consts<>+748(SB)/4, $0x7f7f7f7f
-DATA consts<>+752(SB)/4, $0x000f0000
-DATA consts<>+756(SB)/4, $0x000f0000
-DATA consts<>+760(SB)/4, $0x000f0000
-DATA consts<>+764(SB)/4, $0x000f0000
-DATA consts<>+768(SB)/4, $0x03000300
-DATA consts<>+772(SB)/4, $0x03000300
-DATA consts<>+776(SB)/4, $0x03000300
-DATA consts<>+780(SB)/4, $0x03000300
-DATA consts<>+784(SB)/4, $0x00030003
-DATA consts<>+788(SB)/4, $0x00030003
-DATA consts<>+792(SB)/4, $0x00030003
-DATA consts<>+796(SB)/4, $0x00030003
-DATA consts<>+800(SB)/4, $0x03020100
-DATA consts<>+804(SB)/4, $0x03020100
-DATA consts<>+808(SB)/4, $0x03020100
-DATA consts<>+812(SB)/4, $0x03020100
-DATA consts<>+816(SB)/8, $0x0404040400000000
-DATA consts<>+824(SB)/8, $0x0c0c0c0c08080808
-DATA consts<>+832(SB)/4, $0x01020304
-DATA consts<>+836(SB)/4, $0x01020304
-DATA consts<>+840(SB)/4, $0x01020304
-DATA consts<>+844(SB)/4, $0x01020304
-DATA consts<>+848(SB)/4, $0x60402000
-DATA consts<>+852(SB)/4, $0x60402000
-DATA consts<>+856(SB)/4, $0x60402000
-DATA consts<>+860(SB)/4, $0x60402000
-DATA consts<>+864(SB)/4, $0xe0c0a080
-DATA consts<>+868(SB)/4, $0xe0c0a080
-DATA consts<>+872(SB)/4, $0xe0c0a080
-DATA consts<>+876(SB)/4, $0xe0c0a080
-DATA consts<>+880(SB)/4, $0x08080808
-DATA consts<>+884(SB)/4, $0x08080808
-DATA consts<>+888(SB)/4, $0x08080808
-DATA consts<>+892(SB)/4, $0x08080808
-GLOBL consts<>(SB), RODATA|NOPTR, $896
+DATA consts<>+192(SB)/4, $0x00000030
+DATA consts<>+196(SB)/4, $0x00000030
+DATA consts<>+200(SB)/4, $0x00000030
+DATA consts<>+204(SB)/4, $0x00000030
+DATA consts<>+208(SB)/4, $0x0000000f
+DATA consts<>+212(SB)/4, $0x0000000f
+DATA consts<>+216(SB)/4, $0x0000000f
+DATA consts<>+220(SB)/4, $0x0000000f
+DATA consts<>+224(SB)/4, $0x00000020
+DATA consts<>+228(SB)/4, $0x00000020
+DATA consts<>+232(SB)/4, $0x00000020
+DATA consts<>+236(SB)/4, $0x00000020
+DATA consts<>+240(SB)/8, $0x1c18161413121110
+DATA consts<>+248(SB)/8, $0x04080a0c0d0e0f10
+DATA consts<>+256(SB)/8, $0x0d0905010c080400
+DATA consts<>+264(SB)/8, $0x0f0b07030e0a0602
+DATA consts<>+272(SB)/4, $0x07070707
+DATA consts<>+276(SB)/4, $0x07070707
+DATA consts<>+280(SB)/4, $0x07070707
+DATA consts<>+284(SB)/4, $0x07070707
+DATA consts<>+288(SB)/4, $0x04040404
+DATA consts<>+292(SB)/4, $0x04040404
+DATA consts<>+296(SB)/4, $0x04040404
+DATA consts<>+300(SB)/4, $0x04040404
+DATA consts<>+304(SB)/4, $0x3e000000
+DATA consts<>+308(SB)/4, $0x3e000000
+DATA consts<>+312(SB)/4, $0x3e000000
+DATA consts<>+316(SB)/4, $0x3e000000
+DATA consts<>+320(SB)/4, $0x000000ff
+DATA consts<>+324(SB)/4, $0x000000ff
+DATA consts<>+328(SB)/4, $0x000000ff
+DATA consts<>+332(SB)/4, $0x000000ff
+DATA consts<>+336(SB)/4, $0x01010101
+DATA consts<>+340(SB)/4, $0x01010101
+DATA consts<>+344(SB)/4, $0x01010101
+DATA consts<>+348(SB)/4, $0x01010101
+DATA consts<>+352(SB)/4, $0x40404040
+DATA consts<>+356(SB)/4, $0x40404040
+DATA consts<>+360(SB)/4, $0x40404040
+DATA consts<>+364(SB)/4, $0x40404040
+DATA consts<>+368(SB)/4, $0x00000008
+DATA consts<>+372(SB)/4, $0x00000008
+DATA consts<>+376(SB)/4, $0x00000008
+DATA consts<>+380(SB)/4, $0x00000008
+DATA consts<>+384(SB)/4, $0x00000007
+DATA consts<>+388(SB)/4, $0x00000007
+DATA consts<>+392(SB)/4, $0x00000007
+DATA consts<>+396(SB)/4, $0x00000007
+DATA consts<>+400(SB)/4, $0x0000001e
+DATA consts<>+404(SB)/4, $0x0000001e
+DATA consts<>+408(SB)/4, $0x0000001e
+DATA consts<>+412(SB)/4, $0x0000001e
+DATA consts<>+416(SB)/4, $0x00000001
+DATA consts<>+420(SB)/4, $0x00000001
+DATA consts<>+424(SB)/4, $0x00000001
+DATA consts<>+428(SB)/4, $0x00000001
+DATA consts<>+432(SB)/4, $0xfe00fe00
+DATA consts<>+436(SB)/4, $0xfe00fe00
+DATA consts<>+440(SB)/4, $0xfe00fe00
+DATA consts<>+444(SB)/4, $0xfe00fe00
+DATA consts<>+448(SB)/4, $0x000001ff
+DATA consts<>+452(SB)/4, $0x000001ff
+DATA consts<>+456(SB)/4, $0x000001ff
+DATA consts<>+460(SB)/4, $0x000001ff
+DATA consts<>+464(SB)/4, $0x00000300
+DATA consts<>+468(SB)/4, $0x00000300
+DATA consts<>+472(SB)/4, $0x00000300
+DATA consts<>+476(SB)/4, $0x00000300
+DATA consts<>+480(SB)/4, $0x3e800000
+DATA consts<>+484(SB)/4, $0x3e800000
+DATA consts<>+488(SB)/4, $0x3e800000
+DATA consts<>+492(SB)/4, $0x3e800000
+DATA consts<>+496(SB)/4, $0x00000100
+DATA consts<>+500(SB)/4, $0x00000100
+DATA consts<>+504(SB)/4, $0x00000100
+DATA consts<>+508(SB)/4, $0x00000100
+DATA consts<>+512(SB)/4, $0x00000700
+DATA consts<>+516(SB)/4, $0x00000700
+DATA consts<>+520(SB)/4, $0x00000700
+DATA consts<>+524(SB)/4, $0x00000700
+DATA consts<>+528(SB)/4, $0x0000000e
+DATA consts<>+532(SB)/4, $0x0000000e
+DATA consts<>+536(SB)/4, $0x0000000e
+DATA consts<>+540(SB)/4, $0x0000000e
+DATA consts<>+544(SB)/4, $0x00000f00
+DATA consts<>+548(SB)/4, $0x00000f00
+DATA consts<>+552(SB)/4, $0x00000f00
+DATA consts<>+556(SB)/4, $0x00000f00
+DATA consts<>+560(SB)/4, $0x0000f000
+DATA consts<>+564(SB)/4, $0x0000f000
+DATA consts<>+568(SB)/4, $0x0000f000
+DATA consts<>+572(SB)/4, $0x0000f000
+DATA consts<>+576(SB)/4, $0x00ff00ff
+DATA consts<>+580(SB)/4, $0x00ff00ff
+DATA consts<>+584(SB)/4, $0x00ff00ff
+DATA consts<>+588(SB)/4, $0x00ff00ff
+DATA consts<>+592(SB)/4, $0xff00ff00
+DATA consts<>+596(SB)/4, $0xff00ff00
+DATA consts<>+600(SB)/4, $0xff00ff00
+DATA consts<>+604(SB)/4, $0xff00ff00
+DATA consts<>+608(SB)/4, $0x00000080
+DATA consts<>+612(SB)/4, $0x00000080
+DATA consts<>+616(SB)/4, $0x00000080
+DATA consts<>+620(SB)/4, $0x00000080
+DATA consts<>+624(SB)/4, $0x0000007f
+DATA consts<>+628(SB)/4, $0x0000007f
+DATA consts<>+632(SB)/4, $0x0000007f
+DATA consts<>+636(SB)/4, $0x0000007f
+DATA consts<>+640(SB)/4, $0x3b800000
+DATA consts<>+644(SB)/4, $0x3b800000
+DATA consts<>+648(SB)/4, $0x3b800000
+DATA consts<>+652(SB)/4, $0x3b800000
+DATA consts<>+656(SB)/4, $0x3c000000
+DATA consts<>+660(SB)/4, $0x3c000000
+DATA consts<>+664(SB)/4, $0x3c000000
+DATA consts<>+668(SB)/4, $0x3c000000
+DATA consts<>+672(SB)/4, $0x02020202
+DATA consts<>+676(SB)/4, $0x02020202
+DATA consts<>+680(SB)/4, $0x02020202
+DATA consts<>+684(SB)/4, $0x02020202
+DATA consts<>+688(SB)/4, $0x80808080
+DATA consts<>+692(SB)/4, $0x80808080
+DATA consts<>+696(SB)/4, $0x80808080
+DATA consts<>+700(SB)/4, $0x80808080
+DATA consts<>+704(SB)/4, $0x78787878
+DATA consts<>+708(SB)/4, $0x78787878
+DATA consts<>+712(SB)/4, $0x78787878
+DATA consts<>+716(SB)/4, $0x78787878
+DATA consts<>+720(SB)/4, $0x60606060
+DATA consts<>+724(SB)/4, $0x60606060
+DATA consts<>+728(SB)/4, $0x60606060
+DATA consts<>+732(SB)/4, $0x60606060
+DATA consts<>+736(SB)/4, $0x70707070
+DATA consts<>+740(SB)/4, $0x70707070
+DATA consts<>+744(SB)/4, $0x70707070
+DATA consts<>+748(SB)/4, $0x70707070
+DATA consts<>+752(SB)/8, $0x766a5d4f3f2d1801
+DATA consts<>+760(SB)/8, $0xf1d9c5b5a6998d81
+DATA consts<>+768(SB)/4, $0x7f7f7f7f
+DATA consts<>+772(SB)/4, $0x7f7f7f7f
+DATA consts<>+776(SB)/4, $0x7f7f7f7f
+DATA consts<>+780(SB)/4, $0x7f7f7f7f
+DATA consts<>+784(SB)/4, $0x000f0000
+DATA consts<>+788(SB)/4, $0x000f0000
+DATA consts<>+792(SB)/4, $0x000f0000
+DATA consts<>+796(SB)/4, $0x000f0000
+DATA consts<>+800(SB)/4, $0x03000300
+DATA consts<>+804(SB)/4, $0x03000300
+DATA consts<>+808(SB)/4, $0x03000300
+DATA consts<>+812(SB)/4, $0x03000300
+DATA consts<>+816(SB)/4, $0x00030003
+DATA consts<>+820(SB)/4, $0x00030003
+DATA consts<>+824(SB)/4, $0x00030003
+DATA consts<>+828(SB)/4, $0x00030003
+DATA consts<>+832(SB)/4, $0x03020100
+DATA consts<>+836(SB)/4, $0x03020100
+DATA consts<>+840(SB)/4, $0x03020100
+DATA consts<>+844(SB)/4, $0x03020100
+DATA consts<>+848(SB)/8, $0x0404040400000000
+DATA consts<>+856(SB)/8, $0x0c0c0c0c08080808
+DATA consts<>+864(SB)/4, $0x01020304
+DATA consts<>+868(SB)/4, $0x01020304
+DATA consts<>+872(SB)/4, $0x01020304
+DATA consts<>+876(SB)/4, $0x01020304
+DATA consts<>+880(SB)/4, $0x60402000
+DATA consts<>+884(SB)/4, $0x60402000
+DATA consts<>+888(SB)/4, $0x60402000
+DATA consts<>+892(SB)/4, $0x60402000
+DATA consts<>+896(SB)/4, $0xe0c0a080
+DATA consts<>+900(SB)/4, $0xe0c0a080
+DATA consts<>+904(SB)/4, $0xe0c0a080
+DATA consts<>+908(SB)/4, $0xe0c0a080
+DATA consts<>+912(SB)/4, $0x20202020
+DATA consts<>+916(SB)/4, $0x20202020
+DATA consts<>+920(SB)/4, $0x20202020
+DATA consts<>+924(SB)/4, $0x20202020
+GLOBL consts<>(SB), RODATA|NOPTR, $928

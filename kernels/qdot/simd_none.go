@@ -13,7 +13,7 @@ func packPanel(panel, rows *byte, stride, blocks, odd, oddAt, toWords, words, to
 	panic("this build has no assembly")
 }
 
-func moveWords(panel, block *byte, moves *int, n int) { panic("this build has no assembly") }
+func movePieces(panel, block *byte, pieces *int, n int) { panic("this build has no assembly") }
 
 func fetch(p uintptr, lines int) { panic("this build has no assembly") }
 

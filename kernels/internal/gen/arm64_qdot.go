@@ -120,6 +120,7 @@ var panelCodes = map[string]code{
 	"sdot":   {"SDOT by element", 0x4F80E000, 0},
 	"evens":  {"UZP1", 0x4E801800, 0},
 	"odds":   {"UZP2", 0x4E805800, 0},
+	"ushl":   {"USHL", 0x6EA04400, 0}, // to the right if the count is negative
 	"uxt8":   {"UXTL", 0x2F08A400, 0}, // 8 bytes to 8 halfwords
 }
 

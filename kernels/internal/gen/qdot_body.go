@@ -25,6 +25,7 @@ type panelBody struct {
 	words   map[int]val     // that are kept, by their number
 	shifts  map[shifted]val // AVX-512: words that are kept
 	factor  map[int]val     // by which sums of 16 weights are multiplied before they are added
+	pairs   map[int]factors // or those of both sums of a scale
 	content map[val][]byte
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
@@ -32,6 +33,12 @@ type panelBody struct {
 }
 
 const none = val(-1)
+
+// factors are two integers of 16 bits, times 2^power.
+type factors struct {
+	v     val
+	power int
+}
 
 func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 	b := &panelBody{body: &body{t: t, elem: 4, constOf: map[uint64]val{}}, f: f, vec: vec, bias: f.bias,
@@ -48,6 +55,7 @@ func newPanelBody(t *tier, f *panelFormat, vec bool) *panelBody {
 		b.sums, b.pending, b.count = map[sumOf]val{}, map[sumOf]val{}, map[sumOf]int{}
 		b.begun, b.words, b.shifts = map[int]bool{}, map[int]val{}, map[shifted]val{}
 		b.acts, b.turned, b.factor = map[int]val{}, map[int]val{}, map[int]val{}
+		b.pairs = map[int]factors{}
 		b.do("step", step)
 		from := len(b.ins)
 		f.expand(b, step)
@@ -351,6 +359,9 @@ func (b *panelBody) total(scale int) val {
 	if !b.f.factor {
 		return b.toFloat(b.integer(scale))
 	}
+	if both, ok := b.pairs[scale]; ok {
+		return b.toFloat(b.timesFactors(scale, both))
+	}
 	low := b.timesFactor(2 * scale)
 	return b.toFloat(b.iadd(low, b.timesFactor(2*scale+1)))
 }
@@ -362,6 +373,34 @@ func (b *panelBody) timesFactor(of int) val {
 		op = "imul"
 	}
 	return b.add(op, temp, 0, b.integer(of), b.factor[of])
+}
+
+// timesFactors is the two sums of a scale times their factors. Each sum is of one power of two, which it keeps if both
+// have the same and fit in 16 bits.
+func (b *panelBody) timesFactors(scale int, both factors) val {
+	low, lowPower := b.only(2 * scale)
+	high, highPower := b.only(2*scale + 1)
+	power := 0
+	if most := 16 * 127 * max(b.f.top-b.f.bias, b.f.bias); lowPower == highPower && most<<lowPower < 1<<15 {
+		power = lowPower
+	}
+	x := b.pair(b.shift(low, lowPower-power), b.shift(high, highPower-power-16))
+	x = b.add("addPairs", temp, 0, x, both.v)
+	if power += both.power; power > 0 {
+		x = b.sar(x, power)
+	}
+	return x
+}
+
+// only is the sum of what has a factor, which is of one power of two.
+func (b *panelBody) only(factor int) (v val, power int) {
+	for of := range b.sums {
+		if of.scale == factor {
+			power = of.power
+		}
+	}
+	b.flush(sumOf{factor, power})
+	return b.sums[sumOf{factor, power}], power
 }
 
 // integer is the sum of what has a scale or a factor.
@@ -399,7 +438,7 @@ func (b *panelBody) number(v val, n, width, more int) val {
 		}
 		return b.toFloat(v)
 	}
-	if at := n &^ 7; at > 0 {
+	if at := n &^ 7; n+width > 22 {
 		v, n = b.byteFrom(v, at), n-at
 	}
 	x := b.andOr(v, b.bits(mask<<n), b.base(n))

@@ -152,31 +152,24 @@ func (b *panelBody) q4_k(i int) {
 		b.field(16*i+w, v, 0, lowNibbles)
 		b.field(16*i+8+w, v, 4, lowNibbles)
 	}
-	b.sixes(2*i, d, low)
-	b.sixes(2*i+1, d, low)
+	b.sixes(i, d, low)
 }
 
 func (b *panelBody) q5_k(i int) {
 	d, low := b.factors()
-	at := 4 + i/2*20
-	for n := range 8 {
-		w, place := n, at+12+n
-		if i%2 == 0 { // as they lie between the fifth bits
-			w = n/2 + n%2*4
-			place = at + 3*(w%4) + 1 + w/4
-		}
-		fifth := b.word(at + 3*(w%4))
-		v := b.word(place)
-		bits := b.shift(fifth, 4*(w/4)+2*(i%2)-4) // bit 4 for the low half of v, bit 5 for the other
-		b.group(16*i+w, b.andOr(bits, b.bits(fifthBits), b.and(v, b.bits(lowNibbles))))
-		if b.vec && b.t != avx2 {
-			b.multiple(16*i+8+w, 1, b.andOr(bits, b.bits(fifthBits<<1), b.and(b.shr(v, 3), b.bits(lowNibbles<<1))))
+	for w := range 8 {
+		at := 4 + 10*i + w/4*5
+		rest := b.word(at)
+		v := b.word(at + 1 + w%4)
+		b.field(16*i+w, v, 0, 0x1F1F1F1F)
+		if b.vec && b.unsigned() {
+			x := b.bitsOf(v, 0xE0E0E0E0, b.shift(rest, w%4*2-3))
+			b.multiple(16*i+8+w, 3, b.and(x, b.bits(0xF8F8F8F8)))
 			continue
 		}
-		b.group(16*i+8+w, b.andOr(b.shr(bits, 1), b.bits(fifthBits), b.and(b.shr(v, 4), b.bits(lowNibbles))))
+		b.group(16*i+8+w, b.andOr(b.shr(v, 3), b.bits(0x1C1C1C1C), b.and(b.shift(rest, w%4*2), b.bits(lowPairs))))
 	}
-	b.sixes(2*i, d, low)
-	b.sixes(2*i+1, d, low)
+	b.sixes(i, d, low)
 }
 
 // factors is the f16 factors of scales and of offsets in word 0, the latter negated.
@@ -185,17 +178,18 @@ func (b *panelBody) factors() (d, low val) {
 	return d, b.xor(low, b.bits(signBit32))
 }
 
-// sixes finishes group j of q4_k and q5_k, whose scale and offset of 6 bits stand in the words 1 to 3.
-func (b *panelBody) sixes(j int, d, low val) {
+// sixes finishes the groups 2i and 2i+1 of q4_k and q5_k, whose scales and offsets of 6 bits stand in the words 1 to 3.
+func (b *panelBody) sixes(i int, d, low val) {
 	x, y := b.word(1), b.word(2)
-	if j < 4 {
-		x, y = b.and(b.shift(x, 8*j), b.bits(63)), b.and(b.shift(y, 8*j), b.bits(63))
-	} else {
-		i, z := j-4, b.word(3)
-		x = b.andOr(b.shift(x, 8*i+2), b.bits(0x30), b.and(b.shift(z, 8*i), b.bits(15)))
-		y = b.andOr(b.shift(y, 8*i+2), b.bits(0x30), b.and(b.shift(z, 8*i+4), b.bits(15)))
+	if i >= 2 {
+		z := b.word(3)
+		x = b.bitsOf(z, lowNibbles, b.shr(x, 2))
+		y = b.bitsOf(b.shr(z, 4), lowNibbles, b.shr(y, 2))
 	}
-	b.finish(j, b.times(b.toFloat(x), d), b.times(b.toFloat(y), low))
+	for n := range 2 {
+		at := i%2*16 + 8*n
+		b.finish(2*i+n, b.times(b.number(x, at, 6, 0), d), b.times(b.number(y, at, 6, 0), low))
+	}
 }
 
 // q6_k takes a quarter of a block, whose words lie together.

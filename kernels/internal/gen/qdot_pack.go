@@ -12,65 +12,61 @@ func (s *source) qdotPack() {
 			"begin toWords bytes after the odd bytes, the next block toNext bytes after the words.")
 	s.qdotPackAMD64(f)
 	s.qdotPackARM64(f)
-	s.qdotMoves()
+	s.qdotPieces()
 }
 
-// qdotMoves writes the moving of a packed block's words to their places.
-func (s *source) qdotMoves() {
-	f := s.declare("moveWords", "panel, block *byte, moves *int, n int", "moveWords sets the words of 16 rows at "+
-		"panel to those at block as n moves say, structures of 5 words. See move.")
-	s.begin(f, avx2, "A turn reads and writes two words of 16 rows.")
+// qdotPieces writes the moving of a packed block's bits to their places.
+func (s *source) qdotPieces() {
+	f := s.declare("movePieces", "panel, block *byte, pieces *int, n int", "movePieces puts n pieces of the words of "+
+		"16 rows at block, structures of 5 words, where they belong in those at panel. See piece.")
+	s.begin(f, avx2, "A turn reads and writes a word of 16 rows.")
 	s.p("MOVQ %s, DI", s.args["panel"])
 	s.p("MOVQ %s, SI", s.args["block"])
-	s.p("MOVQ %s, DX", s.args["moves"])
+	s.p("MOVQ %s, DX", s.args["pieces"])
 	s.p("MOVQ %s, CX", s.args["n"])
 	s.place("loop")
-	registers := []string{"R8", "R9", "R10", "R11"} // x, y, atX, atY
-	for i, r := range registers {
+	for i, r := range []string{"R8", "R9"} { // from, to
 		s.p("MOVQ %d(DX), %s", 8*i, r)
 		s.p("SHLQ $6, %s", r)
 	}
-	s.p("VPBROADCASTQ 32(DX), Y6")
+	s.p("VMOVQ 16(DX), X4")
+	s.p("VMOVQ 24(DX), X5")
+	s.p("VPBROADCASTD 32(DX), Y6")
 	for at := 0; at < 64; at += 32 {
-		s.p("VMOVDQU %d(SI)(R8*1), Y0", at)
-		s.p("VMOVDQU %d(SI)(R9*1), Y1", at)
-		s.p("VPSRLD $4, Y0, Y2")
-		s.p("VPXOR Y1, Y2, Y2")
-		s.p("VPAND Y6, Y2, Y2")
-		s.p("VPXOR Y2, Y1, Y1")
-		s.p("VPSLLD $4, Y2, Y2")
-		s.p("VPXOR Y2, Y0, Y0")
-		s.p("VMOVDQU Y0, %d(DI)(R10*1)", at)
-		s.p("VMOVDQU Y1, %d(DI)(R11*1)", at)
+		s.p("VPAND %d(SI)(R8*1), Y6, Y0", at)
+		s.p("VPSLLD X4, Y0, Y0")
+		s.p("VPSRLD X5, Y0, Y0")
+		s.p("VPOR %d(DI)(R9*1), Y0, Y0", at)
+		s.p("VMOVDQU Y0, %d(DI)(R9*1)", at)
 	}
 	s.p("ADDQ $40, DX")
 	s.p("DECQ CX")
 	s.p("JNE loop")
 	s.p("VZEROUPPER")
 	s.p("RET")
-	s.begin(f, neon, "A turn reads and writes two words of 16 rows.")
+	s.begin(f, neon, "A turn reads and writes a word of 16 rows.")
 	s.p("MOVD %s, R0", s.args["panel"])
 	s.p("MOVD %s, R1", s.args["block"])
-	s.p("MOVD %s, R2", s.args["moves"])
+	s.p("MOVD %s, R2", s.args["pieces"])
 	s.p("MOVD %s, R3", s.args["n"])
 	s.place("loop")
-	for i, base := range []string{"R1", "R1", "R0", "R0"} {
+	for i, base := range []string{"R1", "R0"} {
 		s.p("MOVD %d(R2), R%d", 8*i, 4+i)
 		s.p("ADD R%d<<6, %s, R%d", 4+i, base, 4+i)
 	}
+	s.p("MOVD 16(R2), R6")
+	s.p("MOVD 24(R2), R7")
+	s.p("SUB R7, R6")
+	s.p("VDUP R6, V5.S4")
 	s.p("MOVD 32(R2), R8")
-	s.p("VDUP R8, V6.D2")
+	s.p("VDUP R8, V6.S4")
 	for at := 0; at < 64; at += 16 {
 		s.p("FMOVQ %d(R4), F0", at)
 		s.p("FMOVQ %d(R5), F1", at)
-		s.p("VUSHR $4, V0.S4, V2.S4")
-		s.p("VEOR V1.B16, V2.B16, V2.B16")
-		s.p("VAND V6.B16, V2.B16, V2.B16")
-		s.p("VEOR V2.B16, V1.B16, V1.B16")
-		s.p("VSHL $4, V2.S4, V2.S4")
-		s.p("VEOR V2.B16, V0.B16, V0.B16")
-		s.p("FMOVQ F0, %d(R6)", at)
-		s.p("FMOVQ F1, %d(R7)", at)
+		s.p("VAND V6.B16, V0.B16, V0.B16")
+		s.panelWord("ushl", 0, 0, 5)
+		s.p("VORR V1.B16, V0.B16, V0.B16")
+		s.p("FMOVQ F0, %d(R5)", at)
 	}
 	s.p("ADD $40, R2")
 	s.p("SUBS $1, R3")

@@ -59,10 +59,11 @@ func (b *panelBody) q2_k(i int) {
 		b.finish(4*i+run, d, offsets[0], offsets[1])
 	}
 	if !b.vec {
-		read := func(w int) []val { return []val{b.word(at + 2 + w)} }
-		b.products(i, finish, read, func(j int) func(w int, words []val) val {
+		b.products(i, finish, func(j int) func(w int, word func(n int) val) val {
 			t := b.iadd(b.imul(b.factor[8*i+j], 0x03020100), b.bits(0x80808080))
-			return func(_ int, words []val) val { return b.add("lookup", temp, 0, t, b.places(words[0], j/2*2)) }
+			return func(w int, word func(n int) val) val {
+				return b.add("lookup", temp, 0, t, b.places(word(at+2+w), j/2*2))
+			}
 		})
 		return
 	}
@@ -75,16 +76,15 @@ func (b *panelBody) q2_k(i int) {
 }
 
 // products stores step i's weights times their factors. Each of four runs of 32 is finished, which finds its factors;
-// read gives the words that have the weights 4w to 4w+3 of all runs; table finds the products that half a run, j, can
-// have, and takes those of such words. With enough registers the words are read once.
-func (b *panelBody) products(i int, finish func(run int), read func(w int) []val,
-	table func(j int) func(w int, words []val) val) {
+// table finds the products that half a run, j, can have, and takes those of the weights 4w to 4w+3 with the help of
+// word, which reads a word of the block. With enough registers the words are read once for all runs.
+func (b *panelBody) products(i int, finish func(run int), table func(j int) func(w int, word func(n int) val) val) {
 	together := [][]int{{0, 2, 4, 6}, {1, 3, 5, 7}}
 	if b.t.registers == 16 {
 		together = [][]int{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}
 	}
 	for _, halves := range together {
-		var products []func(w int, words []val) val
+		var products []func(w int, word func(n int) val) val
 		for _, j := range halves {
 			if j%2 == 0 {
 				finish(j / 2)
@@ -92,82 +92,142 @@ func (b *panelBody) products(i int, finish func(run int), read func(w int) []val
 			products = append(products, table(j))
 		}
 		for w := halves[0] % 2 * 4; w < halves[0]%2*4+4; w++ {
-			words := read(w)
+			words := map[int]val{}
+			word := func(n int) val {
+				if _, ok := words[n]; !ok {
+					words[n] = b.word(n)
+				}
+				return words[n]
+			}
 			for n, j := range halves {
-				b.do("storeBytes", 64*(32*i+8*(j/2)+w), products[n](w, words))
+				b.do("storeBytes", 64*(32*i+8*(j/2)+w), products[n](w, word))
 			}
 		}
 	}
 }
 
-// thirdBits has the bits 0 to 3 of a number at bits 2, 3, 6 and 7.
-var thirdBits = func() (t []byte) {
-	for i := range 16 {
-		t = append(t, byte(i&3<<2|i>>2<<6))
+// inPairs tells whether sums of 16 weights and the factors of both are multiplied as pairs of 16 bits.
+func (b *panelBody) inPairs() bool { return b.vec && b.t != neon }
+
+// pair is the lower half of x and the upper half of y.
+func (b *panelBody) pair(x, y val) val {
+	if b.t == avx512 {
+		return b.add("select", temp, 0, x, b.bits(0xFFFF), y)
 	}
-	return t
-}()
+	return b.add("blend16", temp, 0, x, y)
+}
+
+// bitsOf is the bits mask of x and all others of y.
+func (b *panelBody) bitsOf(x val, mask uint64, y val) val {
+	if b.t == avx512 {
+		return b.add("select", temp, 0, x, b.bits(mask), y)
+	}
+	return b.andOr(x, b.bits(mask), b.and(y, b.bits(^mask&(1<<32-1))))
+}
+
+// q3Place is the words of a block, by the number in their half, and the bits of bytes in them where the low two bits and
+// the third one of the weights 4w to 4w+3 of a run stand.
+func q3Place(run, w int) (low, lowBit, third, thirdBit int) {
+	first, last, n := 3*(w%4)+w/4, 3*(w%4)+2, w/4
+	switch run {
+	case 0:
+		return first, 0, first, 2
+	case 1:
+		return first, 3, last, 6 + n
+	case 2:
+		return first, 5, first, 7
+	}
+	return last, 3 * n, last, 3*n + 2
+}
+
+// q3Scales finishes the factors of step i by pairs, which are the scales less 32: a scale of 6 bits at the upper end of
+// 16 becomes one by a shift if its sign is turned round.
+func (b *panelBody) q3Scales(i int) func(run int) {
+	turned := [3]val{none, none, none}
+	word := func(w int) val {
+		if turned[w] == none {
+			signs := uint64(0x82008200)
+			if w == 2 {
+				signs = 0x820A820A
+			}
+			turned[w] = b.xor(b.word(w), b.bits(signs))
+		}
+		return turned[w]
+	}
+	return func(run int) {
+		r := 4*i + run
+		var x val
+		switch {
+		case r >= 6:
+			x = b.bitsOf(b.shl(b.word(r-6), 10), 0x3C003C00, b.shl(word(2), 2*r))
+		case r%2 == 1:
+			x = b.add("shl16", temp, 6, word(r/2))
+		default:
+			x = word(r / 2)
+		}
+		b.pairs[r] = factors{b.add("sar16", temp, 10, x), 0}
+	}
+}
 
 func (b *panelBody) q3_k(i int) {
-	d := b.xor(b.halves(), b.bits(signBit32))
-	at := 3 + 12*i
+	d, at := b.halves(), 3+12*i
+	if !b.inPairs() {
+		d = b.xor(d, b.bits(signBit32))
+	}
 	scale := func(j int) val { // of 6 bits
-		x := b.and(b.shift(b.word(j/4), j%4*8+i*4), b.bits(15))
-		return b.andOr(b.shift(b.word(2), j%4*8+(8*i+j)/4*2-4), b.bits(0x30), x)
+		r, half := j/2, j%2*16
+		if r < 6 {
+			return b.and(b.shift(b.word(r/2), half+10-r%2*6), b.bits(63))
+		}
+		return b.andOr(b.shift(b.word(2), half+10-2*r), b.bits(0x30), b.and(b.shift(b.word(r-6), half), b.bits(15)))
 	}
 	if !b.vec && b.t != avx2 {
 		finish := func(run int) { b.finish(4*i+run, d) }
-		read := func(w int) []val { return []val{b.word(at + 3*(w%4)), b.word(at + 3*(w%4) + 1 + w/4)} }
-		b.products(i, finish, read, func(j int) func(w int, words []val) val {
+		b.products(i, finish, func(j int) func(w int, word func(n int) val) val {
 			// a product is (32-s)·q + 4s with 128 added, of which all four for q below 4, and above, fit in bytes
-			s, run := scale(j), j/2
+			s, run := scale(8*i+j), j/2
 			below := b.iadd(b.imul(s, 0x01020304), b.bits(0x60402000))
 			above := b.isub(b.bits(0xE0C0A080), b.imul(s, 0x03020100))
-			return func(w int, words []val) val {
-				place := b.places(words[1], 2*run)
+			return func(w int, word func(n int) val) val {
+				low, lowBit, third, thirdBit := q3Place(run, w)
+				place := b.places(word(at+low), lowBit)
 				x, y := b.add("lookup", temp, 0, below, place), b.add("lookup", temp, 0, above, place)
-				return b.either(x, y, words[0], w/4*4+run)
+				return b.either(x, y, word(at+third), thirdBit)
 			}
 		})
 		return
 	}
+	pairs := b.q3Scales(i)
 	b.runs(func(n int, runs []int) {
 		w := n/2 + n%2*4 // as they lie
-		high := b.word(at + 3*(w%4))
-		v := b.word(at + 3*(w%4) + 1 + w/4)
-		if b.vec && b.t == avx512 {
-			// The third bits of the four runs go to bits 2, 3, 6 and 7: above the pairs of the runs 0 and 2, and of 1
-			// and 3 when these are moved down by one.
-			high = b.lookup(b.table(thirdBits), b.shift(high, w/4*4))
-			even := b.add("select", temp, 0, v, b.bits(0x33333333), high)
-			odd := b.add("select", temp, 0, b.shr(v, 1), b.bits(0x66666666), high)
-			for run, x := range []val{even, odd, even, odd} {
-				power := run&1 + run&2*2
-				b.multiple(32*i+8*run+w, power, b.and(x, b.bits(0x07070707<<power)))
-			}
-			return
-		}
 		for _, run := range runs {
-			bit := w/4*4 + run // of the third bits
-			if b.vec && b.unsigned() && run < 3 {
-				x := b.and(v, b.bits(lowPairs<<(2*run)))
-				b.multiple(32*i+8*run+w, 2*run, b.andOr(b.shift(high, bit-2*run-2), b.bits(0x04040404<<(2*run)), x))
-				continue
+			low, lowBit, third, thirdBit := q3Place(run, w)
+			g, v := 32*i+8*run+w, b.word(at+low)
+			switch {
+			case low == third:
+				b.field(g, v, lowBit, 0x07070707)
+			case b.vec && b.unsigned():
+				x := b.bitsOf(v, 0x18181818, b.shift(b.word(at+third), thirdBit-5))
+				b.multiple(g, lowBit, b.and(x, b.bits(0x38383838)))
+			default:
+				high := b.and(b.shift(b.word(at+third), thirdBit-2), b.bits(0x04040404))
+				b.group(g, b.andOr(b.shift(v, lowBit), b.bits(lowPairs), high))
 			}
-			x := b.and(b.shift(v, 2*run), b.bits(lowPairs))
-			b.group(32*i+8*run+w, b.andOr(b.shift(high, bit-2), b.bits(0x04040404), x))
 		}
 	}, func(run int) {
+		if b.inPairs() {
+			pairs(run)
+			b.finish(4*i+run, d)
+			return
+		}
 		for j := 2 * run; j < 2*run+2; j++ {
-			switch s := scale(j); {
-			case !b.vec: // weights and factors stay apart
-				twice := b.add("sub16", temp, 0, b.bits(32<<16|32), b.or(s, b.shl(s, 16)))
-				b.do("storeOffset", 64*(8*i+j), twice)
-			case b.t == neon:
+			s := scale(8*i + j)
+			if b.vec {
 				b.factor[8*i+j] = b.isub(b.bits(32), s)
-			default: // leaving the upper halves 0
-				b.factor[8*i+j] = b.add("sub16", temp, 0, b.bits(32), s)
+				continue
 			}
+			twice := b.add("sub16", temp, 0, b.bits(32<<16|32), b.or(s, b.shl(s, 16))) // weights and factors stay apart
+			b.do("storeOffset", 64*(8*i+j), twice)
 		}
 		b.finish(4*i+run, d)
 	})
