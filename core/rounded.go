@@ -9,13 +9,14 @@ import (
 )
 
 // roundedRows is an operand of the call in progress whose rows are rounded to 8 bits, in words, or to bf16, in halves,
-// for all weights that it meets.
+// or stand apart as they are, in singles, for all weights that it meets.
 type roundedRows struct {
-	x      *Tensor
-	order  *axis.List
-	k      int
-	words  []uint32
-	halves []uint16
+	x       *Tensor
+	order   *axis.List
+	k       int
+	words   []uint32
+	halves  []uint16
+	singles []float32
 }
 
 var wordList = axisList("word")
@@ -46,7 +47,42 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 	return t
 }
 
-// halved is x as rows of k activations in bf16, gemm.StrideBF16(k) from one to the next, in the order of the axes.
+// spaced is x as rows of k activations in the order of the axes, and how far apart they begin: far enough for many of
+// them to stay in the cache, if there are many.
+func (c *Ctx) spaced(x *Tensor, order *axis.List, k, rows int) (singles []float32, stride int) {
+	if stride = gemm.Stride(k, 4); stride == k || rows <= fewRows {
+		return elementsOf[float32](c.Dense(x, order, dtype.F32)), k
+	}
+	for _, r := range c.c.rounded {
+		if r.x == x && r.order == order && r.k == k && r.singles != nil {
+			return r.singles, stride
+		}
+	}
+	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
+	singles = apart(c, a, k, stride, dtype.F32)
+	c.c.rounded = append(c.c.rounded, roundedRows{x: x, order: order, k: k, singles: singles})
+	return singles, stride
+}
+
+// apart is a copy of rows of k elements, in which they begin stride apart.
+func apart[C any](c *Ctx, a []C, k, stride int, dt dtype.Type) []C {
+	rows := len(a) / k
+	t := elementsOf[C](c.Scratch(dt, wordList, []int{rows * stride}))
+	part := min(k, pointGrain) // of a row that is copied at once
+	parts := ceilDiv(k, part)
+	c.Split(rows*parts, max(1, pointGrain/part), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			r, from := i/parts, i%parts*part
+			copy(t[r*stride+from:], a[r*k+from:r*k+min(k, from+part)])
+		}
+	})
+	return t
+}
+
+// strideBF16 is how far apart rows of k activations in bf16 begin: each with a line.
+func strideBF16(k int) int { return gemm.Stride((k+31)&^31, 2) }
+
+// halved is x as rows of k activations in bf16, strideBF16(k) from one to the next, in the order of the axes.
 func (c *Ctx) halved(x *Tensor, order *axis.List, k int) []uint16 {
 	for _, r := range c.c.rounded {
 		if r.x == x && r.order == order && r.k == k && r.halves != nil {
@@ -54,7 +90,7 @@ func (c *Ctx) halved(x *Tensor, order *axis.List, k int) []uint16 {
 		}
 	}
 	a := elementsOf[float32](c.Dense(x, order, dtype.F32))
-	rows, stride := len(a)/k, gemm.StrideBF16(k)
+	rows, stride := len(a)/k, strideBF16(k)
 	t := elementsOf[uint16](c.Scratch(dtype.BF16, wordList, []int{rows * stride}))
 	part := min(k, pointGrain) // of a row that is rounded at once
 	parts := ceilDiv(k, part)

@@ -45,9 +45,9 @@ func (c *Ctx) queueStored(out, x, w *Tensor, con axis.Contraction) {
 		p.q, p.panel = f.Integers, f.Integers.PanelSize(p.k)
 		p.x, p.words = c.rounded(x, order, p.k), qdot.ActivationWords(p.k)
 	case f == bf16Format && p.k > 0:
-		p.h, p.words = c.halved(x, order, p.k), gemm.StrideBF16(p.k)
+		p.h, p.words = c.halved(x, order, p.k), strideBF16(p.k)
 	default:
-		p.a = elementsOf[float32](c.Dense(x, order, dtype.F32))
+		p.a, p.words = c.spaced(x, order, p.k, p.m)
 	}
 	c.c.stored = append(c.c.stored, p)
 }
@@ -93,7 +93,7 @@ type blockProduct struct {
 	x        []uint32     // rows of activations in 8 bits; with q
 	h        []uint16     // the same in bf16; with a w of bf16
 	a        []float32    // the same; with another w
-	words    int          // of a row of x or h
+	words    int          // from a row of x, h or a to the next
 	w        *Tensor
 	m, n, k  int
 	rows     rowPlaces // of w
@@ -314,23 +314,25 @@ func (p *blockProduct) halves() {
 			first := p.rows.at(batch*n+j) / k
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()
-				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], packed[first*k:], min(tileRows, m-r),
-					min(cols, n-j), k, k, n, false)
+				gemm.PackedHalf(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*p.words:], packed[first*k:], min(tileRows, m-r),
+					min(cols, n-j), k, p.words, n, false)
 			}
 		}
 	})
 }
 
-// widenRows is from how many rows on it pays to make a block of f16 weights f32 once for all of them.
-const widenRows = 128
+// widenRows is from how many rows on it pays to make a block of f16 weights f32 for all of them.
+const widenRows = 16
 
-// A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass.
+// A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass, of which
+// so many are multiplied between two looks at whether to stop.
 const (
 	widenCols  = 256
-	widenDepth = 256
+	widenDepth = 512
+	widenTurn  = 48
 )
 
-// widened is halves for many rows: a block of w is made f32 and multiplied by all of them.
+// widened is halves for many rows: the first of them leave a block of w behind as f32 for the others.
 func (p *blockProduct) widened() {
 	m, n, k := p.m, p.n, p.k
 	deep := ceilDiv(k, ceilDiv(k, widenDepth)) // blocks of equal depth: a shallow one is slow
@@ -339,22 +341,29 @@ func (p *blockProduct) widened() {
 		cols /= 2
 	}
 	across := ceilDiv(n, cols)
+	packed := words(p.bytes)
 	p.c.Split(len(p.y)/(m*n)*across, 1, func(lo, hi int) {
-		block := takePanel(cols * deep)
-		defer decoded.Put(block)
+		room := takePanel(cols * deep)
+		defer decoded.Put(room)
 		for i := lo; i < hi; i++ {
 			batch, j := i/across, i%across*cols
-			w, b := min(cols, n-j), p.bytes[p.f.Size(p.rows.at(batch*n+j)/k*k):]
+			first, w := p.rows.at(batch*n+j)/k*k, min(cols, n-j)
 			for at := 0; at < k; at += deep {
 				d := min(deep, k-at)
-				for q := 0; q < w; q += gemm.Width {
-					from := p.f.Size(q*k + at*gemm.Width)
-					decodeInto(p.f, (*block)[q*d:(q+gemm.Width)*d], b[from:from+p.f.Size(gemm.Width*d)])
+				b := gemm.Panels[float32]{Half: packed[first+at*gemm.Width:], Next: k * gemm.Width}
+				next := at + d // where the block lies that comes next
+				if next == k {
+					next = k * cols / gemm.Width
 				}
-				for r := 0; r < m; r += tileRows {
+				b.Ahead = p.f.Size((next - at) * gemm.Width)
+				for r := 0; r < m; r += widenTurn {
 					p.c.Pause()
-					y, rows := p.y[batch*m*n+r*n+j:], min(tileRows, m-r)
-					gemm.Packed(y, p.a[(batch*m+r)*k+at:], *block, rows, w, d, k, n, at > 0)
+					y, a, rows := p.y[(batch*m+r)*n+j:], p.a[(batch*m+r)*p.words+at:], min(widenTurn, m-r)
+					if r == 0 {
+						b = b.MultiplyWiden(*room, y, a, rows, w, d, p.words, n, at > 0)
+					} else {
+						b.Multiply(y, a, rows, w, d, p.words, n, at > 0)
+					}
 				}
 			}
 		}
@@ -385,7 +394,8 @@ func (p *blockProduct) floats() {
 			}
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()
-				gemm.NT(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*k:], *panel, min(tileRows, m-r), count, k, k, k, n)
+				gemm.NT(p.y[batch*m*n+r*n+j:], p.a[(batch*m+r)*p.words:], *panel, min(tileRows, m-r), count, k, p.words,
+					k, n)
 			}
 		}
 	})

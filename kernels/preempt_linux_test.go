@@ -129,7 +129,7 @@ func longestStop(t *testing.T, f func()) (most time.Duration) {
 func checkNamed(t *testing.T, works []work) {
 	other := map[string]string{
 		"num.FMA": "one element", "half.Value": "one element", "qdot.E4M3": "one element",
-		"gemm.PackedLen": "a number", "gemm.StrideBF16": "a number", "gemm.RowBF16": "Go",
+		"gemm.PackedLen": "a number", "gemm.Stride": "a number", "gemm.RowBF16": "Go",
 		"qdot.ActivationWords": "a number", "qdot.PanelSize": "a number",
 		"qdot.Few": "a number", "qdot.ByName": "a look-up", "gemm.From": "a view", "num.Fold": "16 elements",
 		"qdot.Points": "a table", "qdot.Levels": "8 elements", "qdot.Expand": "a block, in Go", "qdot.Sixes": "a block",
@@ -279,7 +279,7 @@ func halfWorks() []work {
 		copy(x[i:], x[:long])
 	}
 	packed := make([]uint16, 16*long)
-	a, c := filled[float32](8*long), make([]float32, 8*long)
+	a, c, room := filled[float32](8*long), make([]float32, 8*long), make([]float32, 8*long)
 	list := []work{
 		{"half.FromF16", func() { half.FromF16(y, x[:long]) }},
 		{"half.ToF16", func() { half.ToF16(x, y) }},
@@ -290,6 +290,10 @@ func halfWorks() []work {
 		{"gemm.Widen", func() {
 			var room [1 << 14]float32
 			gemm.Panels[float32]{Half: x, Next: 64 * gemm.Width}.Widen(room[:], 64, 64)
+		}},
+		{"gemm.MultiplyWiden", func() {
+			gemm.Panels[float32]{Half: x, Next: long / 4 * gemm.Width}.MultiplyWiden(room, c, a, 12, 32, long/4, long/4,
+				32, false)
 		}},
 		{"gemm.Multiply", func() {
 			gemm.Panels[float32]{Half: x, Next: long / 4 * gemm.Width}.Multiply(c, a, 4, 64, long/4, long/4, 64, false)

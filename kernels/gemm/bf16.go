@@ -22,17 +22,6 @@ const (
 	leastBits = 1 << 23
 )
 
-// StrideBF16 is from one row of k elements to the next, in elements, if rows are to lie so that many of them stay in
-// the cache together.
-func StrideBF16(k int) int {
-	const line, set = 32, 512 // of the cache; of lines that fall into a few places of it
-	n := (k + line - 1) &^ (line - 1)
-	if n%set == 0 && n > 0 {
-		n += line
-	}
-	return n
-}
-
 // PackBF16 packs bᵀ, b[n×k], into panels for BF16: PackedLen(n, k) elements, each as it was.
 func PackBF16(dst, b []uint16, n, k, ldb int) {
 	dst = dst[:PackedLen(n, k)]

@@ -286,11 +286,13 @@ func TestBF16NeedsWholeSlices(t *testing.T) {
 	}
 }
 
-func TestStrideBF16(t *testing.T) {
-	for k := range 5000 {
-		s := StrideBF16(k)
-		if s < k || s > k+64 || s%32 != 0 || s%512 == 0 && k > 0 {
-			t.Fatalf("rows of %d elements are %d apart", k, s)
+func TestStride(t *testing.T) {
+	for _, size := range []int{2, 4, 8} {
+		for k := range 5000 {
+			s := Stride(k, size)
+			if s < k || s > k+64/size || s*size%1024 == 0 && k > 0 || s != k && (s*size)%64 != 0 {
+				t.Fatalf("rows of %d elements of %d bytes are %d apart", k, size, s)
+			}
 		}
 	}
 }

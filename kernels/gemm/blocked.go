@@ -11,7 +11,8 @@ const Width = 16
 
 const (
 	depth   = 256 // of a block of the contracted index
-	columns = 512 // whose panels of that depth take half of a second level cache
+	deepest = 512 // the same where rows of a need not be copied and elements have 4 bytes: more of it finds no room
+	columns = 256 // whose panels of that depth take half of a second level cache
 
 	// unpreempted is how much of the contracted index one call of assembly takes at most: in it a goroutine
 	// cannot be preempted, and the collector waits for it. With four panels that is 1 MB to read.
@@ -71,20 +72,26 @@ func mostRows[T num.Float](count int) int {
 	return tileRowsF32(count)
 }
 
+// crowded tells whether rows so far apart fall into a few sets of the cache.
+func crowded[T num.Float](lda int) bool {
+	var x T
+	return Stride(lda, int(unsafe.Sizeof(x))) != lda
+}
+
 // multiply computes n columns of a block, the last panel being padded; k is at
-// most depth. A tile of rows of a stays in the first level cache while the
+// most depth, or more if rows of a are not copied. A tile of rows of a stays in the first level cache while the
 // panels pass, which come from the second.
 func multiply[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
 	most := max(mostRows[T](2), mostRows[T](1))
 	tiles := (m + most - 1) / most
-	if n <= 2*Width || m < 3 || lda%(1024/int(unsafe.Sizeof(c[0]))) != 0 {
+	if n <= 2*Width || m < 3 || !crowded[T](lda) {
 		for t := range tiles { // of nearly equal height: a low one is slow
 			i, end := t*m/tiles, (t+1)*m/tiles
 			across(c[i*ldc:], a[i*lda:], b, end-i, n, k, lda, ldc, add)
 		}
 		return
 	}
-	// Rows so far apart fall into a few sets of the cache: put them side by side.
+	// Put the rows side by side.
 	const stride = depth + Width
 	var rows [maxRows * stride]T
 	for t := range tiles {

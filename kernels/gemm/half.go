@@ -93,3 +93,36 @@ func plainHalf(c, a []float32, packed []uint16, next, m, n, k, lda, ldc int, add
 		}
 	}
 }
+
+// MultiplyWiden computes what b.Multiply does, b being of f16, and meanwhile widens the first k rows of n columns of b
+// into room, as Widen does, whose result it returns, for more rows of a. b.Ahead is where the panels lie that are
+// multiplied next, in bytes from b.
+func (b Panels[T]) MultiplyWiden(room, c, a []T, m, n, k, lda, ldc int, add bool) Panels[T] {
+	wide := Panels[T]{At: room[:PackedLen(n, k)], Next: k * Width}
+	if m == 0 || n == 0 || k == 0 || !assembly() {
+		b.Widen(room, n, k)
+		wide.Multiply(c, a, m, n, k, lda, ldc, add)
+		return wide
+	}
+	_, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1] // the assembly checks no bounds
+	_ = b.Half[(n-1)/Width*b.Next+k*Width-1]
+	rows, count := widenShape()
+	first := 0 // columns that rows rows of a have met
+	if m >= rows {
+		first = n / (count * Width) * (count * Width)
+	}
+	for j := 0; j < first; j += count * Width {
+		for p := 0; p < k; p += unpreempted {
+			tileWiden(min(unpreempted, k-p), f32(a[p:]), lda, &b.Half[j/Width*b.Next+p*Width], b.Next,
+				f32(room[j*k+p*Width:]), k*Width, f32(c[j:]), ldc, add || p > 0, b.Ahead)
+		}
+	}
+	if first < n {
+		b.From(0, first/Width).Widen(room[first*k:], n-first, k)
+		wide.From(0, first/Width).Multiply(c[first:], a, min(m, rows), n-first, k, lda, ldc, add)
+	}
+	if m > rows {
+		wide.Multiply(c[rows*ldc:], a[rows*lda:], m-rows, n, k, lda, ldc, add)
+	}
+	return wide
+}

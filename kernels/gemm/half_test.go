@@ -3,6 +3,7 @@ package gemm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fucina-go/fucina/kernels/cpu"
@@ -75,7 +76,8 @@ func checkPanels(t *testing.T, packed []uint16, start, a, want []float32, m, n, 
 		copy(b.Half[j/Width*next+Width:], packed[j*k:][:k*Width])
 	}
 	b = b.From(1, 0)
-	for _, b := range []Panels[float32]{b, b.Widen(make([]float32, PackedLen(n, k)), n, k)} {
+	wide := b.Widen(make([]float32, PackedLen(n, k)), n, k)
+	for _, b := range []Panels[float32]{b, wide} {
 		got := append([]float32{}, start...)
 		b.Multiply(got, a, m, n, k, lda, ldc, add)
 		for i, w := range want {
@@ -84,6 +86,18 @@ func checkPanels(t *testing.T, packed []uint16, start, a, want []float32, m, n, 
 					m, n, k, add, i, got[i], w)
 			}
 		}
+	}
+	room := append(make([]float32, PackedLen(n, k)), guard)
+	b.Ahead = 1 << 20
+	got := append([]float32{}, start...)
+	left := b.MultiplyWiden(room, got, a, m, n, k, lda, ldc, add)
+	for i, w := range want {
+		if got[i] != w {
+			t.Fatalf("widening: m %d, n %d, k %d, add %t: element %d is %v, want %v", m, n, k, add, i, got[i], w)
+		}
+	}
+	if !slices.Equal(left.At, wide.At) || left.Next != wide.Next || room[len(room)-1] != guard {
+		t.Fatalf("widening: m %d, n %d, k %d: other panels are left behind than Widen makes", m, n, k)
 	}
 }
 
@@ -104,6 +118,8 @@ func TestPackedHalfEqualsTheDefinition(t *testing.T) {
 		checkHalf(t, r, m, 64+16*(m%5), 9, 0)
 	}
 	checkHalf(t, r, 100, 47, 261, 3) // more than one block of every kind
+	checkHalf(t, r, 30, 300, 523, 0)
+	checkHalf(t, r, 13, 33, unpreempted+37, 0)
 	checkHalf(t, r, 5, 530, 40, 0)
 	checkHalf(t, r, 2, 81, unpreempted+37, 0) // more than one call of assembly
 }
@@ -171,9 +187,9 @@ func BenchmarkHalf(b *testing.B) {
 		wide[i] = float32(i & 0xff)
 	}
 	for _, m := range []int{1, 4, 8, 48, 240} {
-		a, c, rounded := matrix[float32](r, m, k, k), make([]float32, m*n), make([]uint16, m*StrideBF16(k))
+		a, c, rounded := matrix[float32](r, m, k, k), make([]float32, m*n), make([]uint16, m*Stride(k, 2))
 		for i := range m {
-			half.ToBF16(rounded[i*StrideBF16(k):], a[i*k:][:k])
+			half.ToBF16(rounded[i*Stride(k, 2):], a[i*k:][:k])
 		}
 		i := 0
 		name := fmt.Sprintf("%dx%dx%d", m, n, k)
@@ -193,7 +209,7 @@ func BenchmarkHalf(b *testing.B) {
 				PackedHalf(c, a, weights[i%matrices*n*k:][:n*k], m, n, k, k, n, false)
 			})
 			run(fmt.Sprintf("bf16/%s/%s", name, tier), 2*n*k, func(i int) {
-				BF16(c, rounded, weights[i%matrices*n*k:][:n*k], k*Width, m, n, k, StrideBF16(k), n, false)
+				BF16(c, rounded, weights[i%matrices*n*k:][:n*k], k*Width, m, n, k, Stride(k, 2), n, false)
 			})
 			run(fmt.Sprintf("f32/%s/%s", name, tier), 4*n*k, func(i int) {
 				Packed(c, a, wide[i%(matrices/2)*n*k:][:n*k], m, n, k, k, n, false)

@@ -80,8 +80,11 @@ func Packed[T num.Float](c, a, packed []T, m, n, k, lda, ldc int, add bool) {
 // multiplyPacked is Packed by assembly; b begins with the first panel.
 func multiplyPacked[T num.Float](c, a []T, b panels[T], m, n, k, lda, ldc int, add bool) {
 	first, deep := 0, depth
-	if k > depth { // blocks of equal depth: a shallow one is slow
-		blocks := (k + depth - 1) / depth
+	if !wide[T]() && !crowded[T](lda) {
+		deep = deepest
+	}
+	if k > deep { // blocks of equal depth: a shallow one is slow
+		blocks := (k + deep - 1) / deep
 		deep = (k + blocks - 1) / blocks
 	}
 	if quarter := n / Width / 4; m <= mostRows[T](4) {

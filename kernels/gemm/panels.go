@@ -19,6 +19,16 @@ type Panels[T num.Float] struct {
 	Ahead int
 }
 
+// Stride is how far from one another, in elements of so many bytes, rows of k should begin if many of them are to stay
+// in the cache together: k, or a line more.
+func Stride(k, size int) int {
+	const line, set = 64, 1024 // bytes of the cache; what is so far apart falls into a few places of it
+	if k == 0 || k*size%set != 0 {
+		return k
+	}
+	return k + line/size
+}
+
 // From is the panels from row p on, and from panel q on.
 func (b Panels[T]) From(p, q int) Panels[T] {
 	if i := q*b.Next + p*Width; b.Half != nil {

@@ -729,6 +729,25 @@ func tile3x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c
 //go:noescape
 func tile4x4F16AVX512(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
+// tileWiden computes c = a·b, or c += a·b if add, of the rows and panels that widenShape says, as the
+// tile of that shape does, panels of c side by side, and sets element (p, j) of panel q of wide,
+// q·wnext + p·16 + j, to that of b. What lies ahead bytes behind each line of b is fetched meanwhile.
+//
+//go:noinline
+func tileWiden(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int) {
+	if cpu.Current() == cpu.AVX512 {
+		tileWidenAVX512(k, a, lda, b, bnext, wide, wnext, c, ldc, add, ahead)
+		return
+	}
+	tileWidenAVX2(k, a, lda, b, bnext, wide, wnext, c, ldc, add, ahead)
+}
+
+//go:noescape
+func tileWidenAVX512(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int)
+
+//go:noescape
+func tileWidenAVX2(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int)
+
 // pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
 // panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
 // and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
@@ -1559,6 +1578,14 @@ func tileRowsF16(panels int) int {
 		return [5]int{1: 12, 2: 12, 4: 4}[panels]
 	}
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
+}
+
+// widenShape is how many rows of a and how many panels tileWiden takes.
+func widenShape() (rows, panels int) {
+	if cpu.Current() == cpu.AVX512 {
+		return 12, 2
+	}
+	return 6, 1
 }
 
 // pairs computes a tile in the current tier; see pairs1x1.

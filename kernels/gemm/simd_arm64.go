@@ -188,6 +188,18 @@ func tile6x1F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *floa
 //go:noescape
 func tile1x4F16(k int, a *float32, lda int, b *uint16, bstep, bnext int, c *float32, ldc, cnext int, add bool, ahead int)
 
+// tileWiden computes c = a·b, or c += a·b if add, of the rows and panels that widenShape says, as the
+// tile of that shape does, panels of c side by side, and sets element (p, j) of panel q of wide,
+// q·wnext + p·16 + j, to that of b. What lies ahead bytes behind each line of b is fetched meanwhile.
+//
+//go:noinline
+func tileWiden(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int) {
+	tileWidenNEON(k, a, lda, b, bnext, wide, wnext, c, ldc, add, ahead)
+}
+
+//go:noescape
+func tileWidenNEON(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int)
+
 // pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
 // panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
 // and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.
@@ -372,6 +384,11 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 // tileRowsF16 is the most rows of a tile, 0 if there is none.
 func tileRowsF16(panels int) int {
 	return [5]int{1: 6, 2: 0, 4: 1}[panels]
+}
+
+// widenShape is how many rows of a and how many panels tileWiden takes.
+func widenShape() (rows, panels int) {
+	return 6, 1
 }
 
 // pairs computes a tile in the current tier; see pairs1x1.

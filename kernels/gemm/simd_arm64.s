@@ -2370,6 +2370,172 @@ done:
 	FMOVQ F15, 48(R4)
 	RET
 
+// tileWiden computes c = a·b, or c += a·b if add, of the rows and panels that widenShape says, as the
+// tile of that shape does, panels of c side by side, and sets element (p, j) of panel q of wide,
+// q·wnext + p·16 + j, to that of b. What lies ahead bytes behind each line of b is fetched meanwhile.
+// Accumulators in the lowest 24 vector registers, row by row; one p touches 88 bytes.
+//
+// func tileWidenNEON(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int)
+TEXT ·tileWidenNEON(SB), NOSPLIT, $0-88
+	MOVBU add+72(FP), R0
+	CBZ R0, zero
+	MOVD c+56(FP), R1
+	MOVD ldc+64(FP), R2
+	LSL $2, R2
+	FMOVQ 0(R1), F0
+	FMOVQ 16(R1), F1
+	FMOVQ 32(R1), F2
+	FMOVQ 48(R1), F3
+	ADD R2, R1
+	FMOVQ 0(R1), F4
+	FMOVQ 16(R1), F5
+	FMOVQ 32(R1), F6
+	FMOVQ 48(R1), F7
+	ADD R2, R1
+	FMOVQ 0(R1), F8
+	FMOVQ 16(R1), F9
+	FMOVQ 32(R1), F10
+	FMOVQ 48(R1), F11
+	ADD R2, R1
+	FMOVQ 0(R1), F12
+	FMOVQ 16(R1), F13
+	FMOVQ 32(R1), F14
+	FMOVQ 48(R1), F15
+	ADD R2, R1
+	FMOVQ 0(R1), F16
+	FMOVQ 16(R1), F17
+	FMOVQ 32(R1), F18
+	FMOVQ 48(R1), F19
+	ADD R2, R1
+	FMOVQ 0(R1), F20
+	FMOVQ 16(R1), F21
+	FMOVQ 32(R1), F22
+	FMOVQ 48(R1), F23
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+start:
+	MOVD k+0(FP), R0
+	CBZ R0, done
+	MOVD a+8(FP), R1
+	MOVD lda+16(FP), R8
+	LSL $2, R8
+	ADD R8, R1, R2
+	ADD R8, R2, R3
+	ADD R8, R3, R4
+	ADD R8, R4, R5
+	ADD R8, R5, R6
+	MOVD b+24(FP), R13
+	MOVD ahead+80(FP), R14
+	ADD R13, R14
+	MOVD wide+40(FP), R15
+loop:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	FMOVS.P 4(R5), F28
+	FMOVS.P 4(R6), F29
+	PRFM (R14), PLDL2KEEP
+	FMOVD 0(R13), F30
+	WORD $0x0e217bde // FCVTL V30, V30, V0 of 4-byte lanes
+	FMOVQ F30, 0(R15)
+	WORD $0x4f9813c0 // FMLA by element 0 V0, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c4 // FMLA by element 0 V4, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13c8 // FMLA by element 0 V8, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13cc // FMLA by element 0 V12, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d0 // FMLA by element 0 V16, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d4 // FMLA by element 0 V20, V30, V29 of 4-byte lanes
+	FMOVD 8(R13), F31
+	WORD $0x0e217bff // FCVTL V31, V31, V0 of 4-byte lanes
+	FMOVQ F31, 16(R15)
+	WORD $0x4f9813e1 // FMLA by element 0 V1, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e5 // FMLA by element 0 V5, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13e9 // FMLA by element 0 V9, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ed // FMLA by element 0 V13, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f1 // FMLA by element 0 V17, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f5 // FMLA by element 0 V21, V31, V29 of 4-byte lanes
+	FMOVD 16(R13), F30
+	WORD $0x0e217bde // FCVTL V30, V30, V0 of 4-byte lanes
+	FMOVQ F30, 32(R15)
+	WORD $0x4f9813c2 // FMLA by element 0 V2, V30, V24 of 4-byte lanes
+	WORD $0x4f9913c6 // FMLA by element 0 V6, V30, V25 of 4-byte lanes
+	WORD $0x4f9a13ca // FMLA by element 0 V10, V30, V26 of 4-byte lanes
+	WORD $0x4f9b13ce // FMLA by element 0 V14, V30, V27 of 4-byte lanes
+	WORD $0x4f9c13d2 // FMLA by element 0 V18, V30, V28 of 4-byte lanes
+	WORD $0x4f9d13d6 // FMLA by element 0 V22, V30, V29 of 4-byte lanes
+	FMOVD 24(R13), F31
+	WORD $0x0e217bff // FCVTL V31, V31, V0 of 4-byte lanes
+	FMOVQ F31, 48(R15)
+	WORD $0x4f9813e3 // FMLA by element 0 V3, V31, V24 of 4-byte lanes
+	WORD $0x4f9913e7 // FMLA by element 0 V7, V31, V25 of 4-byte lanes
+	WORD $0x4f9a13eb // FMLA by element 0 V11, V31, V26 of 4-byte lanes
+	WORD $0x4f9b13ef // FMLA by element 0 V15, V31, V27 of 4-byte lanes
+	WORD $0x4f9c13f3 // FMLA by element 0 V19, V31, V28 of 4-byte lanes
+	WORD $0x4f9d13f7 // FMLA by element 0 V23, V31, V29 of 4-byte lanes
+	ADD $32, R13
+	ADD $32, R14
+	ADD $64, R15
+	SUBS $1, R0
+	BNE loop
+done:
+	MOVD c+56(FP), R1
+	MOVD ldc+64(FP), R2
+	LSL $2, R2
+	FMOVQ F0, 0(R1)
+	FMOVQ F1, 16(R1)
+	FMOVQ F2, 32(R1)
+	FMOVQ F3, 48(R1)
+	ADD R2, R1
+	FMOVQ F4, 0(R1)
+	FMOVQ F5, 16(R1)
+	FMOVQ F6, 32(R1)
+	FMOVQ F7, 48(R1)
+	ADD R2, R1
+	FMOVQ F8, 0(R1)
+	FMOVQ F9, 16(R1)
+	FMOVQ F10, 32(R1)
+	FMOVQ F11, 48(R1)
+	ADD R2, R1
+	FMOVQ F12, 0(R1)
+	FMOVQ F13, 16(R1)
+	FMOVQ F14, 32(R1)
+	FMOVQ F15, 48(R1)
+	ADD R2, R1
+	FMOVQ F16, 0(R1)
+	FMOVQ F17, 16(R1)
+	FMOVQ F18, 32(R1)
+	FMOVQ F19, 48(R1)
+	ADD R2, R1
+	FMOVQ F20, 0(R1)
+	FMOVQ F21, 16(R1)
+	FMOVQ F22, 32(R1)
+	FMOVQ F23, 48(R1)
+	RET
+
 // pairs1x1 computes c = a·b, or c += a·b if add, of 1 rows and 1 panels of bf16, as BF16 does. Four
 // panels have what lies ahead bytes behind each line fetched when they read it. NEON sets near to 1
 // and leaves c as it was if a sum came so near to 0 that it does not know what to round it to.

@@ -31,6 +31,10 @@ func packRows4F64(k int, panel *float64, next int, b *float64, ld int) {
 	panic("this build has no assembly")
 }
 
+func tileWiden(k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, add bool, ahead int) {
+	panic("this build has no assembly")
+}
+
 func dot16x1F32(k int, x *float32, ldx int, w *float32, ldw int, c *float32, add bool) {
 	panic("this build has no assembly")
 }
@@ -72,6 +76,8 @@ func tileF16(rows, panels, k int, a *float32, lda int, b *uint16, bstep, bnext i
 }
 
 func tileRowsF16(panels int) int { panic("this build has no assembly") }
+
+func widenShape() (rows, panels int) { panic("this build has no assembly") }
 
 func pairs(rows, panels, k int, a *uint16, lda int, b *uint16, bnext int, c *float32, ldc, cnext int, add bool, ahead int, near *uint32) {
 	panic("this build has no assembly")

@@ -16,6 +16,7 @@ func gemm() *source {
 		s.copied(elem)
 	}
 	s.tiles(4, "F16")
+	s.widening()
 	s.pairTiles()
 	s.transposed()
 	s.parts()
