@@ -39,7 +39,8 @@ func mapFile(f *os.File, bytes int) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, bytes, unix.PROT_READ, unix.MAP_SHARED)
 }
 
-// forget gives the memory of whole pages of a mapped file back; an error would change nothing.
+// forget gives the memory of whole pages back; an error would change nothing. Those of a file are read again, others
+// are zero, or as they were.
 func forget(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 
 func unmapFile(b []byte) error { return unix.Munmap(b) }

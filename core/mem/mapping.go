@@ -87,13 +87,23 @@ func (m *Mapping) Forget(part []byte) {
 		return
 	}
 	first, last := uintptr(unsafe.Pointer(&m.data[0])), uintptr(unsafe.Pointer(&m.data[len(m.data)-1]))
-	from, page := uintptr(unsafe.Pointer(&part[0])), uintptr(os.Getpagesize())
-	to := (from + uintptr(len(part))) / page * page
-	from = (from + page - 1) / page * page // pages that lie in part as a whole
-	if from < first || to > last+1 || from >= to {
+	if at := uintptr(unsafe.Pointer(&part[0])); at < first || at+uintptr(len(part)-1) > last {
 		return
 	}
-	forget(m.data[from-first : to-first])
+	if whole := wholePages(part); len(whole) > 0 {
+		forget(whole)
+	}
+}
+
+// wholePages is what of b are pages that belong to it alone.
+func wholePages(b []byte) []byte {
+	page := uintptr(os.Getpagesize())
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	from, to := (at+page-1)/page*page, (at+uintptr(len(b)))/page*page
+	if from >= to {
+		return nil
+	}
+	return b[from-at : to-at]
 }
 
 // Close unmaps the file. A second Close does nothing. It must not run at the same time as another method

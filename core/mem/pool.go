@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	align     = 64      // bytes; a block begins on a cache line
-	minBlock  = 512     // bytes of the smallest class
-	slabBytes = 1 << 20 // small blocks are cut from slabs of this size
-	slabLimit = 1 << 17 // blocks up to this size come from slabs
-	perOctave = 4       // size classes between two powers of two: at most 25 % is lost
+	align     = 64  // bytes; a block begins on a cache line
+	minBlock  = 512 // bytes of the smallest class
+	perOctave = 4   // size classes between two powers of two: at most 25 % is lost
 	calmBytes = 64 << 20
 )
 
 // block is memory outside the Go heap, owned by exactly one of: a Buffer, a Pool's free list,
 // the depot.
 type block struct {
-	ptr   unsafe.Pointer
-	size  int
-	class int
-	uses  uint32 // how often it was given back; tells a late clean-up that it comes too late
-	raw   []byte // the whole mapping, when the block is one; nil for a piece of a slab
+	ptr    unsafe.Pointer
+	size   int
+	class  int
+	uses   uint32 // how often it was given back; tells a late clean-up that it comes too late
+	raw    []byte // the whole mapping, when the block is one; nil for a piece of a region
+	vacant bool   // in the depot, its memory given back to the system, but not its addresses
 
 	region *region // of which it is a piece, and to which it goes back; nil for all others
 }

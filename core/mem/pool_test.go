@@ -308,3 +308,49 @@ func TestCloseBesideCollection(t *testing.T) {
 		t.Errorf("outstanding: %+v", s)
 	}
 }
+
+// Blocks smaller than a huge page lie side by side from the beginning of one on. When there are enough that nobody uses,
+// the system gets the memory of the next ones, which can be used again all the same.
+func TestDepot(t *testing.T) {
+	const size = 1 << 20
+	var s stock
+	c, _ := class(size)
+	blocks := map[*block]bool{}
+	for i := range 2 * depotBytes / size {
+		b, err := s.get(c, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := uintptr(b.ptr) % hugePage; i < regionBytes/size && at != uintptr(i*size%hugePage) {
+			t.Fatalf("block %d lies %d bytes behind the beginning of a huge page", i, at)
+		}
+		unsafe.Slice((*byte)(b.ptr), size)[size/2] = 1
+		blocks[b] = true
+	}
+	for b := range blocks {
+		s.put(b)
+	}
+	if s.cached != depotBytes {
+		t.Errorf("%d bytes are cached, want %d", s.cached, depotBytes)
+	}
+	zeros := 0
+	for range len(blocks) {
+		b, err := s.get(c, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !blocks[b] {
+			t.Error("a block is new though others are free, or is handed out twice")
+		}
+		delete(blocks, b)
+		if unsafe.Slice((*byte)(b.ptr), size)[size/2] == 0 {
+			zeros++
+		}
+	}
+	if want := depotBytes / size; runtime.GOOS == "linux" && zeros != want {
+		t.Errorf("the memory of %d blocks was given back, want %d", zeros, want)
+	}
+	if s.cached != 0 {
+		t.Errorf("%d bytes are cached though all blocks are in use", s.cached)
+	}
+}

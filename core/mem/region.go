@@ -57,7 +57,7 @@ func (r *region) release() {
 // lie side by side, so that the system can keep them in huge pages, through which they are read faster. Their memory is
 // not used again: it goes back to the system when all that lies beside it has been released, too.
 func (p *Pool) Keep(b *Buffer, size int) error {
-	if size <= slabLimit {
+	if size <= smallBlock {
 		return p.Fill(b, size)
 	}
 	p.mu.Lock()
