@@ -16,13 +16,16 @@ var q2_k = Format{
 	},
 }
 
-// q2Pieces: in a panel follow the factors and for each 128 weights two words of scales and eight of bits.
+// q2Pieces: in a panel follow the factors and for each 128 weights a word of scales, one of offsets and eight of bits.
+// The first has the scales 2i in its lower half, 2i+1 in the upper one, the second the offsets as they follow.
 func q2Pieces() []piece {
 	pieces := []piece{whole(20, 0)}
+	for j := range 16 {
+		at, from := 1+j/8*10, j%4*8
+		scale, offset := j%2*16+j%8/2*4, j%8*4
+		pieces = append(pieces, shifted(j/4, at, scale-from, 15<<from), shifted(j/4, at+1, offset-from-4, 15<<(from+4)))
+	}
 	for i := range 2 {
-		for w := range 2 {
-			pieces = append(pieces, whole(2*i+w, 1+10*i+w))
-		}
 		for w := range 8 {
 			pieces = append(pieces, whole(4+8*i+w, 3+10*i+w))
 		}

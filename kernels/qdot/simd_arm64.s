@@ -3913,121 +3913,120 @@ part0:
 	WORD $0x4faee942 // SDOT V2, V10, V14[3]
 	FMOVQ 64(R9), F14
 	WORD $0x4e3b1dca // AND V10, V14, V27 of 4-byte lanes
-	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	WORD $0x6f3805cb // USHR V11, V14, $8 of 4-byte lanes
-	WORD $0x4e3b1d67 // AND V7, V11, V27 of 4-byte lanes
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	FMOVQ 128(R9), F13
+	WORD $0x4e3b1dab // AND V11, V13, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
-	FMOVS 32(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x6e2fdc2f // FMUL V15, V1, V15 of 4-byte lanes
+	WORD $0x6f3005c7 // USHR V7, V14, $16 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x6f3c05af // USHR V15, V13, $4 of 4-byte lanes
+	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	FMOVS 32(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30dc30 // FMUL V16, V1, V16 of 4-byte lanes
 	WORD $0x4eaa9c8a // MUL V10, V4, V10
 	WORD $0x4ea79d27 // MUL V7, V9, V7
 	WORD $0x4ea78547 // ADD V7, V10, V7 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e2fdcef // FMUL V15, V7, V15 of 4-byte lanes
-	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
-	FMOVS 52(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x6e2fddaf // FMUL V15, V13, V15 of 4-byte lanes
-	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
-	FMOVS 56(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x6e2fdd6f // FMUL V15, V11, V15 of 4-byte lanes
-	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
-	WORD $0x6f3005cf // USHR V15, V14, $16 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x6f3c05ef // USHR V15, V15, $4 of 4-byte lanes
+	WORD $0x6e30dcf0 // FMUL V16, V7, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	FMOVS 52(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30dd70 // FMUL V16, V11, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	FMOVS 56(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30ddf0 // FMUL V16, V15, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	WORD $0x6f3c05d0 // USHR V16, V14, $4 of 4-byte lanes
+	WORD $0x4e3b1e10 // AND V16, V16, V27 of 4-byte lanes
+	WORD $0x6f3805af // USHR V15, V13, $8 of 4-byte lanes
 	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	WORD $0x6f2805ce // USHR V14, V14, $24 of 4-byte lanes
-	WORD $0x4e3b1dcd // AND V13, V14, V27 of 4-byte lanes
-	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
-	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
-	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	FMOVS 92(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4eab9ccb // MUL V11, V6, V11
-	WORD $0x4ead9cad // MUL V13, V5, V13
-	WORD $0x4ead856d // ADD V13, V11, V13 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e27dda7 // FMUL V7, V13, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 112(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 116(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27ddc7 // FMUL V7, V14, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 128(R9), F7
-	WORD $0x4e3b1cee // AND V14, V7, V27 of 4-byte lanes
-	WORD $0x6f3c04ef // USHR V15, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
 	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	WORD $0x6f3804ed // USHR V13, V7, $8 of 4-byte lanes
-	WORD $0x4e3b1dab // AND V11, V13, V27 of 4-byte lanes
-	WORD $0x6f3c05ad // USHR V13, V13, $4 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	FMOVS 152(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4eae9d0e // MUL V14, V8, V14
-	WORD $0x4eab9d8b // MUL V11, V12, V11
-	WORD $0x4eab85cb // ADD V11, V14, V11 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 172(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 176(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dda5 // FMUL V5, V13, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f3004e5 // USHR V5, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1cad // AND V13, V5, V27 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e3b1cef // AND V15, V7, V27 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6f2c05cb // USHR V11, V14, $20 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x6f3405a7 // USHR V7, V13, $12 of 4-byte lanes
 	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
-	FMOVS 212(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4ead9c6d // MUL V13, V3, V13
-	WORD $0x4eaf9c4f // MUL V15, V2, V15
-	WORD $0x4eaf85af // ADD V15, V13, V15 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	FMOVS 92(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4eb09cd0 // MUL V16, V6, V16
+	WORD $0x4eab9cab // MUL V11, V5, V11
+	WORD $0x4eab860b // ADD V11, V16, V11 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e2add6a // FMUL V10, V11, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 112(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2addea // FMUL V10, V15, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 116(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x6f3805ca // USHR V10, V14, $8 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x6f3005a7 // USHR V7, V13, $16 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f2805cf // USHR V15, V14, $24 of 4-byte lanes
+	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
+	WORD $0x6f2c05ab // USHR V11, V13, $20 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
+	FMOVS 152(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30dc30 // FMUL V16, V1, V16 of 4-byte lanes
+	WORD $0x4eaa9d0a // MUL V10, V8, V10
+	WORD $0x4eaf9d8f // MUL V15, V12, V15
+	WORD $0x4eaf854f // ADD V15, V10, V15 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 232(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 236(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6e30ddf0 // FMUL V16, V15, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	FMOVS 172(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30dcf0 // FMUL V16, V7, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	FMOVS 176(R3), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e30dd70 // FMUL V16, V11, V16 of 4-byte lanes
+	WORD $0x4e30d7de // FADD V30, V30, V16 of 4-byte lanes
+	WORD $0x6f3405d0 // USHR V16, V14, $12 of 4-byte lanes
+	WORD $0x4e3b1e10 // AND V16, V16, V27 of 4-byte lanes
+	WORD $0x6f2805ab // USHR V11, V13, $24 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
+	WORD $0x6f2405ce // USHR V14, V14, $28 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
+	WORD $0x6f2405ad // USHR V13, V13, $28 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e20dda0 // FMUL V0, V13, V0 of 4-byte lanes
+	FMOVS 212(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddc2d // FMUL V13, V1, V13 of 4-byte lanes
+	WORD $0x4eb09c70 // MUL V16, V3, V16
+	WORD $0x4eae9c4e // MUL V14, V2, V14
+	WORD $0x4eae860e // ADD V14, V16, V14 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e2dddcd // FMUL V13, V14, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVS 232(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddd6d // FMUL V13, V11, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
+	FMOVS 236(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddc0d // FMUL V13, V0, V13 of 4-byte lanes
+	WORD $0x4e2dd7de // FADD V30, V30, V13 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4053,249 +4052,252 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128e0 // XTN V0, V7, V0 of 4-byte lanes
+	FMOVQ 0(R9), F13
+	WORD $0x0e6129a0 // XTN V0, V13, V0 of 4-byte lanes
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 832(R9), F5
-	WORD $0x4e3c1caf // AND V15, V5, V28 of 4-byte lanes
-	VEOR V13.B16, V13.B16, V13.B16
+	WORD $0x6f3005ad // USHR V13, V13, $16 of 4-byte lanes
+	WORD $0x0e6129ad // XTN V13, V13, V0 of 4-byte lanes
+	WORD $0x0e2179ad // FCVTL V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3d1dad // EOR V13, V13, V29 of 4-byte lanes
+	FMOVQ 832(R9), F11
+	WORD $0x4e3c1d6e // AND V14, V11, V28 of 4-byte lanes
+	VEOR V16.B16, V16.B16, V16.B16
 	FMOVQ 240(R3), F2
-	WORD $0x4f82e1ed // SDOT V13, V15, V2[0]
-	WORD $0x6f3e04af // USHR V15, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
+	WORD $0x4f82e1d0 // SDOT V16, V14, V2[0]
+	WORD $0x6f3e056e // USHR V14, V11, $2 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
 	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 300(R3), F1
-	WORD $0x4f81e1e3 // SDOT V3, V15, V1[0]
-	WORD $0x6f3c04af // USHR V15, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	VEOR V11.B16, V11.B16, V11.B16
-	FMOVQ 360(R3), F14
-	WORD $0x4f8ee1eb // SDOT V11, V15, V14[0]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	VEOR V15.B16, V15.B16, V15.B16
-	FMOVQ 420(R3), F12
-	WORD $0x4f8ce0af // SDOT V15, V5, V12[0]
-	FMOVQ 896(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4fa2e10d // SDOT V13, V8, V2[1]
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4fa1e103 // SDOT V3, V8, V1[1]
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4faee10b // SDOT V11, V8, V14[1]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4face0af // SDOT V15, V5, V12[1]
-	FMOVQ 960(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4f82e90d // SDOT V13, V8, V2[2]
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4f81e903 // SDOT V3, V8, V1[2]
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4f8ee90b // SDOT V11, V8, V14[2]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4f8ce8af // SDOT V15, V5, V12[2]
-	FMOVQ 1024(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4fa2e90d // SDOT V13, V8, V2[3]
-	WORD $0x6f3e04a2 // USHR V2, V5, $2 of 4-byte lanes
+	WORD $0x4f81e1c3 // SDOT V3, V14, V1[0]
+	WORD $0x6f3c056e // USHR V14, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 360(R3), F15
+	WORD $0x4f8fe1c7 // SDOT V7, V14, V15[0]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	VEOR V14.B16, V14.B16, V14.B16
+	FMOVQ 420(R3), F10
+	WORD $0x4f8ae16e // SDOT V14, V11, V10[0]
+	FMOVQ 896(R9), F11
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4fa2e190 // SDOT V16, V12, V2[1]
+	WORD $0x6f3e056c // USHR V12, V11, $2 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4fa1e183 // SDOT V3, V12, V1[1]
+	WORD $0x6f3c056c // USHR V12, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4fafe187 // SDOT V7, V12, V15[1]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4faae16e // SDOT V14, V11, V10[1]
+	FMOVQ 960(R9), F11
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4f82e990 // SDOT V16, V12, V2[2]
+	WORD $0x6f3e056c // USHR V12, V11, $2 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4f81e983 // SDOT V3, V12, V1[2]
+	WORD $0x6f3c056c // USHR V12, V11, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	WORD $0x4f8fe987 // SDOT V7, V12, V15[2]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4f8ae96e // SDOT V14, V11, V10[2]
+	FMOVQ 1024(R9), F11
+	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
+	WORD $0x4fa2e990 // SDOT V16, V12, V2[3]
+	WORD $0x6f3e0562 // USHR V2, V11, $2 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4fa1e843 // SDOT V3, V2, V1[3]
-	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
+	WORD $0x6f3c0561 // USHR V1, V11, $4 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4faee82b // SDOT V11, V1, V14[3]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4face8af // SDOT V15, V5, V12[3]
-	FMOVQ 1088(R9), F12
-	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
-	VEOR V14.B16, V14.B16, V14.B16
+	WORD $0x4fafe827 // SDOT V7, V1, V15[3]
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4faae96e // SDOT V14, V11, V10[3]
+	FMOVQ 1088(R9), F10
+	WORD $0x4e3c1d4b // AND V11, V10, V28 of 4-byte lanes
+	VEOR V15.B16, V15.B16, V15.B16
 	FMOVQ 256(R3), F1
-	WORD $0x4f81e0ae // SDOT V14, V5, V1[0]
-	WORD $0x6f3e0585 // USHR V5, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4f81e16f // SDOT V15, V11, V1[0]
+	WORD $0x6f3e054b // USHR V11, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 316(R3), F8
-	WORD $0x4f88e0a2 // SDOT V2, V5, V8[0]
-	WORD $0x6f3c0585 // USHR V5, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 376(R3), F10
-	WORD $0x4f8ae0a6 // SDOT V6, V5, V10[0]
+	FMOVQ 316(R3), F12
+	WORD $0x4f8ce162 // SDOT V2, V11, V12[0]
+	WORD $0x6f3c054b // USHR V11, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	VEOR V8.B16, V8.B16, V8.B16
+	FMOVQ 376(R3), F5
+	WORD $0x4f85e168 // SDOT V8, V11, V5[0]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	VEOR V5.B16, V5.B16, V5.B16
-	FMOVQ 436(R3), F9
-	WORD $0x4f89e185 // SDOT V5, V12, V9[0]
-	FMOVQ 1152(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4fa1e08e // SDOT V14, V4, V1[1]
-	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
-	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4faae086 // SDOT V6, V4, V10[1]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4fa9e185 // SDOT V5, V12, V9[1]
-	FMOVQ 1216(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4f81e88e // SDOT V14, V4, V1[2]
-	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
-	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f8ae886 // SDOT V6, V4, V10[2]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4f89e985 // SDOT V5, V12, V9[2]
-	FMOVQ 1280(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4fa1e88e // SDOT V14, V4, V1[3]
-	WORD $0x6f3e0581 // USHR V1, V12, $2 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	VEOR V11.B16, V11.B16, V11.B16
+	FMOVQ 436(R3), F6
+	WORD $0x4f86e14b // SDOT V11, V10, V6[0]
+	FMOVQ 1152(R9), F10
+	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
+	WORD $0x4fa1e12f // SDOT V15, V9, V1[1]
+	WORD $0x6f3e0549 // USHR V9, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4face122 // SDOT V2, V9, V12[1]
+	WORD $0x6f3c0549 // USHR V9, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4fa5e128 // SDOT V8, V9, V5[1]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4fa6e14b // SDOT V11, V10, V6[1]
+	FMOVQ 1216(R9), F10
+	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
+	WORD $0x4f81e92f // SDOT V15, V9, V1[2]
+	WORD $0x6f3e0549 // USHR V9, V10, $2 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f8ce922 // SDOT V2, V9, V12[2]
+	WORD $0x6f3c0549 // USHR V9, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4f85e928 // SDOT V8, V9, V5[2]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4f86e94b // SDOT V11, V10, V6[2]
+	FMOVQ 1280(R9), F10
+	WORD $0x4e3c1d49 // AND V9, V10, V28 of 4-byte lanes
+	WORD $0x4fa1e92f // SDOT V15, V9, V1[3]
+	WORD $0x6f3e0541 // USHR V1, V10, $2 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
-	WORD $0x6f3c0588 // USHR V8, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4faae906 // SDOT V6, V8, V10[3]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
+	WORD $0x4face822 // SDOT V2, V1, V12[3]
+	WORD $0x6f3c054c // USHR V12, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4fa9e985 // SDOT V5, V12, V9[3]
-	FMOVQ 704(R9), F9
-	WORD $0x4e3b1d2c // AND V12, V9, V27 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ 704(R9), F10
-	WORD $0x6f38054a // USHR V10, V10, $8 of 4-byte lanes
-	WORD $0x4e3b1d48 // AND V8, V10, V27 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
+	WORD $0x4fa5e988 // SDOT V8, V12, V5[3]
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4fa6e94b // SDOT V11, V10, V6[3]
+	FMOVQ 704(R9), F6
+	WORD $0x4e3b1cca // AND V10, V6, V27 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	FMOVQ 768(R9), F12
+	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e2ddd8c // FMUL V12, V12, V13 of 4-byte lanes
 	FMOVS 272(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4eac9dac // MUL V12, V13, V12
-	WORD $0x4ea89dc8 // MUL V8, V14, V8
-	WORD $0x4ea88588 // ADD V8, V12, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4eaa9e0a // MUL V10, V16, V10
+	WORD $0x4ea69de6 // MUL V6, V15, V6
+	WORD $0x4ea68546 // ADD V6, V10, V6 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 292(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVS 296(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x6e21dd81 // FMUL V1, V12, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ 704(R9), F1
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1c2a // AND V10, V1, V27 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x6f3c042c // USHR V12, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
+	FMOVQ 768(R9), F6
+	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2ddcc6 // FMUL V6, V6, V13 of 4-byte lanes
+	FMOVS 332(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4eac9c6c // MUL V12, V3, V12
+	WORD $0x4ea19c41 // MUL V1, V2, V1
+	WORD $0x4ea18581 // ADD V1, V12, V1 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 352(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 356(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVQ 704(R9), F10
+	WORD $0x6f380546 // USHR V6, V10, $8 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	WORD $0x6f28054a // USHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	FMOVQ 768(R9), F1
+	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
-	FMOVQ 704(R9), F9
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3b1d28 // AND V8, V9, V27 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVS 332(R3), F12
+	WORD $0x6e2ddc21 // FMUL V1, V1, V13 of 4-byte lanes
+	FMOVS 392(R3), F12
 	VDUP V12.S[0], V12.S4
 	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
-	WORD $0x4eaa9c6a // MUL V10, V3, V10
-	WORD $0x4ea89c48 // MUL V8, V2, V8
-	WORD $0x4ea88548 // ADD V8, V10, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
+	WORD $0x4ea69ce6 // MUL V6, V7, V6
+	WORD $0x4eaa9d0a // MUL V10, V8, V10
+	WORD $0x4eaa84ca // ADD V10, V6, V10 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 352(R3), F12
+	FMOVS 412(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdcac // FMUL V12, V5, V12 of 4-byte lanes
+	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 416(R3), F12
 	VDUP V12.S[0], V12.S4
 	WORD $0x6e2cdc2c // FMUL V12, V1, V12 of 4-byte lanes
 	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 356(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd2c // FMUL V12, V9, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVQ 768(R9), F12
-	WORD $0x4e3b1d89 // AND V9, V12, V27 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e27dd8c // FMUL V12, V12, V7 of 4-byte lanes
-	FMOVQ 768(R9), F1
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	FMOVQ 704(R9), F12
+	WORD $0x6f340581 // USHR V1, V12, $12 of 4-byte lanes
 	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
-	FMOVS 392(R3), F10
+	FMOVQ 768(R9), F5
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2ddca5 // FMUL V5, V5, V13 of 4-byte lanes
+	WORD $0x6f24058c // USHR V12, V12, $28 of 4-byte lanes
+	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
+	FMOVQ 768(R9), F10
+	WORD $0x6f24054a // USHR V10, V10, $28 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e2ddd4d // FMUL V13, V10, V13 of 4-byte lanes
+	FMOVS 452(R3), F10
 	VDUP V10.S[0], V10.S4
 	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4ea99d69 // MUL V9, V11, V9
-	WORD $0x4ea89cc8 // MUL V8, V6, V8
-	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 412(R3), F10
-	VDUP V10.S[0], V10.S4
+	WORD $0x4ea19dc1 // MUL V1, V14, V1
+	WORD $0x4eac9d6c // MUL V12, V11, V12
+	WORD $0x4eac842c // ADD V12, V1, V12 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
 	WORD $0x6e2add8a // FMUL V10, V12, V10 of 4-byte lanes
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 416(R3), F10
+	FMOVS 472(R3), F10
 	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
 	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 768(R9), F10
-	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
-	WORD $0x4e3b1d41 // AND V1, V10, V27 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVQ 768(R9), F12
-	WORD $0x6f28058c // USHR V12, V12, $24 of 4-byte lanes
-	WORD $0x4e3b1d88 // AND V8, V12, V27 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e27dd87 // FMUL V7, V12, V7 of 4-byte lanes
-	FMOVS 452(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
-	WORD $0x4ea19de1 // MUL V1, V15, V1
-	WORD $0x4ea89ca8 // MUL V8, V5, V8
-	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 472(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 476(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdcec // FMUL V12, V7, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	FMOVS 476(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2addaa // FMUL V10, V13, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -20973,494 +20975,496 @@ part:
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 64(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	WORD $0x6f380445 // USHR V5, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVQ 128(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	WORD $0x6f300446 // USHR V6, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x6f3c0487 // USHR V7, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	FMOVQ F1, 0(R4)
-	FMOVQ F4, 0(R7)
-	FMOVQ F5, 64(R7)
+	FMOVQ F5, 0(R7)
+	FMOVQ F7, 64(R7)
 	WORD $0x4ebb9c63 // MUL V3, V3, V27
 	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
-	WORD $0x6f300445 // USHR V5, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x6f380485 // USHR V5, V4, $8 of 4-byte lanes
 	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
+	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x6f340489 // USHR V9, V4, $12 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
 	FMOVQ F1, 64(R4)
 	FMOVQ F5, 128(R7)
-	FMOVQ F2, 192(R7)
-	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	FMOVQ 128(R9), F2
-	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	FMOVQ F9, 192(R7)
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
 	WORD $0x6f380449 // USHR V9, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
 	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x6f300485 // USHR V5, V4, $16 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	WORD $0x6f28044a // USHR V10, V2, $24 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x6f2c048b // USHR V11, V4, $20 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
 	FMOVQ F1, 128(R4)
-	FMOVQ F8, 256(R7)
-	FMOVQ F9, 320(R7)
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	WORD $0x6f300449 // USHR V9, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	FMOVQ F5, 256(R7)
+	FMOVQ F11, 320(R7)
+	WORD $0x4ebb9d29 // MUL V9, V9, V27
+	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
+	WORD $0x6f34044b // USHR V11, V2, $12 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	WORD $0x6f280485 // USHR V5, V4, $24 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
 	FMOVQ F1, 192(R4)
-	FMOVQ F9, 384(R7)
-	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ F5, 384(R7)
 	FMOVQ F0, 448(R7)
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x4ebb9d6b // MUL V11, V11, V27
+	WORD $0x4eba856b // ADD V11, V11, V26 of 4-byte lanes
 	FMOVQ 192(R9), F0
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090069 // TBL V9, V3, V9
-	FMOVQ F9, 0(R3)
-	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
-	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	FMOVQ F5, 0(R3)
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4e0100e1 // TBL V1, V7, V1
 	FMOVQ F1, 512(R3)
 	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a9 // TBL V9, V5, V9
-	FMOVQ F9, 1024(R3)
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050125 // TBL V5, V9, V5
+	FMOVQ F5, 1024(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090109 // TBL V9, V8, V9
-	FMOVQ F9, 1536(R3)
-	FMOVQ 256(R9), F9
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050165 // TBL V5, V11, V5
+	FMOVQ F5, 1536(R3)
+	FMOVQ 256(R9), F5
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
 	WORD $0x4e000060 // TBL V0, V3, V0
 	FMOVQ F0, 64(R3)
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x6f3e04a0 // USHR V0, V5, $2 of 4-byte lanes
 	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
 	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4e0100e1 // TBL V1, V7, V1
 	FMOVQ F1, 576(R3)
-	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
+	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
 	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e0000a0 // TBL V0, V5, V0
+	WORD $0x4e000120 // TBL V0, V9, V0
 	FMOVQ F0, 1088(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000100 // TBL V0, V8, V0
+	WORD $0x4e000160 // TBL V0, V11, V0
 	FMOVQ F0, 1600(R3)
 	FMOVQ 320(R9), F0
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090069 // TBL V9, V3, V9
-	FMOVQ F9, 128(R3)
-	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
-	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050065 // TBL V5, V3, V5
+	FMOVQ F5, 128(R3)
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
+	WORD $0x4e0100e1 // TBL V1, V7, V1
 	FMOVQ F1, 640(R3)
 	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a9 // TBL V9, V5, V9
-	FMOVQ F9, 1152(R3)
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050125 // TBL V5, V9, V5
+	FMOVQ F5, 1152(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090109 // TBL V9, V8, V9
-	FMOVQ F9, 1664(R3)
-	FMOVQ 384(R9), F9
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050165 // TBL V5, V11, V5
+	FMOVQ F5, 1664(R3)
+	FMOVQ 384(R9), F5
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
 	WORD $0x4e000060 // TBL V0, V3, V0
 	FMOVQ F0, 192(R3)
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x6f3e04a0 // USHR V0, V5, $2 of 4-byte lanes
 	WORD $0x4e391c03 // AND V3, V0, V25 of 4-byte lanes
 	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030083 // TBL V3, V4, V3
+	WORD $0x4e0300e3 // TBL V3, V7, V3
 	FMOVQ F3, 704(R3)
-	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
-	WORD $0x4e391c64 // AND V4, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400a4 // TBL V4, V5, V4
-	FMOVQ F4, 1216(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040104 // TBL V4, V8, V4
-	FMOVQ F4, 1728(R3)
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
-	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
-	WORD $0x4ebb9d4a // MUL V10, V10, V27
-	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
-	WORD $0x4ebb9d6b // MUL V11, V11, V27
-	WORD $0x4eba856b // ADD V11, V11, V26 of 4-byte lanes
-	FMOVQ 448(R9), F4
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 256(R3)
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 768(R3)
-	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080148 // TBL V8, V10, V8
-	FMOVQ F8, 1280(R3)
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080168 // TBL V8, V11, V8
-	FMOVQ F8, 1792(R3)
-	FMOVQ 512(R9), F8
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400c4 // TBL V4, V6, V4
-	FMOVQ F4, 320(R3)
-	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
-	WORD $0x4e391c89 // AND V9, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 832(R3)
-	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
-	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040144 // TBL V4, V10, V4
-	FMOVQ F4, 1344(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040164 // TBL V4, V11, V4
-	FMOVQ F4, 1856(R3)
-	FMOVQ 576(R9), F4
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 384(R3)
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 896(R3)
-	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080148 // TBL V8, V10, V8
-	FMOVQ F8, 1408(R3)
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080168 // TBL V8, V11, V8
-	FMOVQ F8, 1920(R3)
-	FMOVQ 640(R9), F8
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400c4 // TBL V4, V6, V4
-	FMOVQ F4, 448(R3)
-	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
-	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e0600e6 // TBL V6, V7, V6
-	FMOVQ F6, 960(R3)
-	WORD $0x6f3c0506 // USHR V6, V8, $4 of 4-byte lanes
-	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 1472(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d07 // AND V7, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070167 // TBL V7, V11, V7
-	FMOVQ F7, 1984(R3)
-	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128eb // XTN V11, V7, V0 of 4-byte lanes
-	WORD $0x0e21796b // FCVTL V11, V11, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 704(R9), F8
-	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e27dd08 // FMUL V8, V8, V7 of 4-byte lanes
-	FMOVQ 704(R9), F6
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
-	FMOVQ F11, 256(R4)
-	FMOVQ F8, 512(R7)
-	FMOVQ F6, 576(R7)
-	WORD $0x4ebb9d4a // MUL V10, V10, V27
-	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
-	FMOVQ 704(R9), F6
-	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
-	FMOVQ 704(R9), F9
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ F11, 320(R4)
-	FMOVQ F6, 640(R7)
-	FMOVQ F9, 704(R7)
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
-	FMOVQ 768(R9), F9
-	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ 768(R9), F3
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3c1c60 // AND V0, V3, V28 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
-	FMOVQ F11, 384(R4)
-	FMOVQ F9, 768(R7)
-	FMOVQ F3, 832(R7)
-	WORD $0x4ebb9cc6 // MUL V6, V6, V27
-	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	FMOVQ 768(R9), F3
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
-	FMOVQ 768(R9), F1
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	PRFM 2304(R12), PLDL1KEEP
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	FMOVQ F11, 448(R4)
-	FMOVQ F3, 896(R7)
-	FMOVQ F7, 960(R7)
-	WORD $0x4ebb9d29 // MUL V9, V9, V27
-	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
-	FMOVQ 832(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030143 // TBL V3, V10, V3
-	FMOVQ F3, 2048(R3)
-	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
-	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2560(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
-	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 3072(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030123 // TBL V3, V9, V3
-	FMOVQ F3, 3584(R3)
-	FMOVQ 896(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 2112(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2624(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
-	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 3136(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x6f3c04a3 // USHR V3, V5, $4 of 4-byte lanes
 	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
 	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
 	WORD $0x4e070127 // TBL V7, V9, V7
-	FMOVQ F7, 3648(R3)
-	FMOVQ 960(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030143 // TBL V3, V10, V3
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
-	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2688(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
-	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 3200(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030123 // TBL V3, V9, V3
-	FMOVQ F3, 3712(R3)
-	FMOVQ 1024(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	FMOVQ F7, 1216(R3)
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 2240(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a010a // TBL V10, V8, V10
-	FMOVQ F10, 2752(R3)
-	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
-	WORD $0x4e391d48 // AND V8, V10, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 3264(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080128 // TBL V8, V9, V8
-	FMOVQ F8, 3776(R3)
-	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	PRFM 2368(R12), PLDL1KEEP
-	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	WORD $0x4ebb9c00 // MUL V0, V0, V27
-	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	WORD $0x4e070167 // TBL V7, V11, V7
+	FMOVQ F7, 1728(R3)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	WORD $0x4ebb9d08 // MUL V8, V8, V27
+	PRFM 2176(R12), PLDL1KEEP
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	WORD $0x4ebb9d4a // MUL V10, V10, V27
+	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
 	WORD $0x4ebb9c42 // MUL V2, V2, V27
 	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F8
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090089 // TBL V9, V4, V9
-	FMOVQ F9, 2304(R3)
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2816(R3)
-	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
-	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090009 // TBL V9, V0, V9
-	FMOVQ F9, 3328(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090049 // TBL V9, V2, V9
-	FMOVQ F9, 3840(R3)
-	FMOVQ 1152(R9), F9
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	FMOVQ 448(R9), F7
+	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	FMOVQ F11, 256(R3)
+	WORD $0x6f3e04eb // USHR V11, V7, $2 of 4-byte lanes
+	WORD $0x4e391d65 // AND V5, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 768(R3)
+	WORD $0x6f3c04e5 // USHR V5, V7, $4 of 4-byte lanes
+	WORD $0x4e391cab // AND V11, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b014b // TBL V11, V10, V11
+	FMOVQ F11, 1280(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	FMOVQ F11, 1792(R3)
+	FMOVQ 512(R9), F11
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 320(R3)
+	WORD $0x6f3e0567 // USHR V7, V11, $2 of 4-byte lanes
+	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 832(R3)
+	WORD $0x6f3c0565 // USHR V5, V11, $4 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 1344(R3)
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070047 // TBL V7, V2, V7
+	FMOVQ F7, 1856(R3)
+	FMOVQ 576(R9), F7
+	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	FMOVQ F11, 384(R3)
+	WORD $0x6f3e04eb // USHR V11, V7, $2 of 4-byte lanes
+	WORD $0x4e391d65 // AND V5, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 896(R3)
+	WORD $0x6f3c04e5 // USHR V5, V7, $4 of 4-byte lanes
+	WORD $0x4e391cab // AND V11, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b014b // TBL V11, V10, V11
+	FMOVQ F11, 1408(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	FMOVQ F11, 1920(R3)
+	FMOVQ 640(R9), F11
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 448(R3)
+	WORD $0x6f3e0567 // USHR V7, V11, $2 of 4-byte lanes
+	WORD $0x4e391ce6 // AND V6, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060106 // TBL V6, V8, V6
+	FMOVQ F6, 960(R3)
+	WORD $0x6f3c0566 // USHR V6, V11, $4 of 4-byte lanes
+	WORD $0x4e391cc8 // AND V8, V6, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080088 // TBL V8, V4, V8
-	FMOVQ F8, 2368(R3)
-	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
-	WORD $0x4e391d03 // AND V3, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2880(R3)
-	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080008 // TBL V8, V0, V8
-	FMOVQ F8, 3392(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4e080148 // TBL V8, V10, V8
+	FMOVQ F8, 1472(R3)
+	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
+	WORD $0x4e391d68 // AND V8, V11, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
 	WORD $0x4e080048 // TBL V8, V2, V8
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1216(R9), F8
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090089 // TBL V9, V4, V9
-	FMOVQ F9, 2432(R3)
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2944(R3)
-	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
-	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090009 // TBL V9, V0, V9
-	FMOVQ F9, 3456(R3)
+	FMOVQ F8, 1984(R3)
+	PRFM 2240(R12), PLDL1KEEP
+	FMOVQ 0(R9), F8
+	WORD $0x0e612902 // XTN V2, V8, V0 of 4-byte lanes
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x0e612908 // XTN V8, V8, V0 of 4-byte lanes
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
+	FMOVQ 704(R9), F11
+	WORD $0x4e3c1d6a // AND V10, V11, V28 of 4-byte lanes
+	FMOVQ 768(R9), F6
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc6 // FMUL V6, V6, V8 of 4-byte lanes
+	WORD $0x6f30056b // USHR V11, V11, $16 of 4-byte lanes
+	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	FMOVQ 768(R9), F7
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e28dce7 // FMUL V7, V7, V8 of 4-byte lanes
+	FMOVQ F2, 256(R4)
+	FMOVQ F6, 512(R7)
+	FMOVQ F7, 576(R7)
+	WORD $0x4ebb9d4a // MUL V10, V10, V27
+	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
+	FMOVQ 704(R9), F7
+	WORD $0x6f3c04e6 // USHR V6, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e28dca5 // FMUL V5, V5, V8 of 4-byte lanes
+	WORD $0x6f2c04e7 // USHR V7, V7, $20 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	FMOVQ 768(R9), F9
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e28dd29 // FMUL V9, V9, V8 of 4-byte lanes
+	FMOVQ F2, 320(R4)
+	FMOVQ F5, 640(R7)
+	FMOVQ F9, 704(R7)
+	WORD $0x4ebb9cc6 // MUL V6, V6, V27
+	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
+	FMOVQ 704(R9), F9
+	WORD $0x6f380525 // USHR V5, V9, $8 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e28dc63 // FMUL V3, V3, V8 of 4-byte lanes
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	FMOVQ 768(R9), F0
+	WORD $0x6f2c0400 // USHR V0, V0, $20 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e28dc00 // FMUL V0, V0, V8 of 4-byte lanes
+	FMOVQ F2, 384(R4)
+	FMOVQ F3, 768(R7)
+	FMOVQ F0, 832(R7)
+	WORD $0x4ebb9ca5 // MUL V5, V5, V27
+	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
+	FMOVQ 704(R9), F0
+	WORD $0x6f340403 // USHR V3, V0, $12 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 768(R9), F1
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e28dc21 // FMUL V1, V1, V8 of 4-byte lanes
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	PRFM 2304(R12), PLDL1KEEP
+	FMOVQ 768(R9), F4
+	WORD $0x6f240484 // USHR V4, V4, $28 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
+	FMOVQ F2, 448(R4)
+	FMOVQ F1, 896(R7)
+	FMOVQ F8, 960(R7)
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
+	FMOVQ 832(R9), F8
+	WORD $0x4e391d01 // AND V1, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010141 // TBL V1, V10, V1
+	FMOVQ F1, 2048(R3)
+	WORD $0x6f3e0501 // USHR V1, V8, $2 of 4-byte lanes
+	WORD $0x4e391c22 // AND V2, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200c2 // TBL V2, V6, V2
+	FMOVQ F2, 2560(R3)
+	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
+	WORD $0x4e391c41 // AND V1, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100a1 // TBL V1, V5, V1
+	FMOVQ F1, 3072(R3)
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090049 // TBL V9, V2, V9
-	FMOVQ F9, 3968(R3)
-	FMOVQ 1280(R9), F9
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4e391d01 // AND V1, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	FMOVQ F1, 3584(R3)
+	FMOVQ 896(R9), F1
+	WORD $0x4e391c28 // AND V8, V1, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080088 // TBL V8, V4, V8
-	FMOVQ F8, 2496(R3)
-	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400a4 // TBL V4, V5, V4
-	FMOVQ F4, 3008(R3)
-	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
-	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	FMOVQ F5, 3520(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d25 // AND V5, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050045 // TBL V5, V2, V5
-	FMOVQ F5, 4032(R3)
+	WORD $0x4e080148 // TBL V8, V10, V8
+	FMOVQ F8, 2112(R3)
+	WORD $0x6f3e0428 // USHR V8, V1, $2 of 4-byte lanes
+	WORD $0x4e391d02 // AND V2, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200c2 // TBL V2, V6, V2
+	FMOVQ F2, 2624(R3)
+	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
+	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800a8 // TBL V8, V5, V8
+	FMOVQ F8, 3136(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c28 // AND V8, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080068 // TBL V8, V3, V8
+	FMOVQ F8, 3648(R3)
+	FMOVQ 960(R9), F8
+	WORD $0x4e391d01 // AND V1, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010141 // TBL V1, V10, V1
+	FMOVQ F1, 2176(R3)
+	WORD $0x6f3e0501 // USHR V1, V8, $2 of 4-byte lanes
+	WORD $0x4e391c22 // AND V2, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e0200c2 // TBL V2, V6, V2
+	FMOVQ F2, 2688(R3)
+	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
+	WORD $0x4e391c41 // AND V1, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100a1 // TBL V1, V5, V1
+	FMOVQ F1, 3200(R3)
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d01 // AND V1, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010061 // TBL V1, V3, V1
+	FMOVQ F1, 3712(R3)
+	FMOVQ 1024(R9), F1
+	WORD $0x4e391c28 // AND V8, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080148 // TBL V8, V10, V8
+	FMOVQ F8, 2240(R3)
+	WORD $0x6f3e0428 // USHR V8, V1, $2 of 4-byte lanes
+	WORD $0x4e391d0a // AND V10, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a00ca // TBL V10, V6, V10
+	FMOVQ F10, 2752(R3)
+	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
+	WORD $0x4e391d46 // AND V6, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e0600a6 // TBL V6, V5, V6
+	FMOVQ F6, 3264(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c26 // AND V6, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060066 // TBL V6, V3, V6
+	FMOVQ F6, 3776(R3)
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4ebb9d6b // MUL V11, V11, V27
+	WORD $0x4eba856b // ADD V11, V11, V26 of 4-byte lanes
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4ebb9d29 // MUL V9, V9, V27
+	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
+	WORD $0x4ebb9c00 // MUL V0, V0, V27
+	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	FMOVQ 1088(R9), F6
+	WORD $0x4e391cc3 // AND V3, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030163 // TBL V3, V11, V3
+	FMOVQ F3, 2304(R3)
+	WORD $0x6f3e04c3 // USHR V3, V6, $2 of 4-byte lanes
+	WORD $0x4e391c61 // AND V1, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 2816(R3)
+	WORD $0x6f3c04c1 // USHR V1, V6, $4 of 4-byte lanes
+	WORD $0x4e391c23 // AND V3, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030123 // TBL V3, V9, V3
+	FMOVQ F3, 3328(R3)
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e391cc3 // AND V3, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030003 // TBL V3, V0, V3
+	FMOVQ F3, 3840(R3)
+	FMOVQ 1152(R9), F3
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060166 // TBL V6, V11, V6
+	FMOVQ F6, 2368(R3)
+	WORD $0x6f3e0466 // USHR V6, V3, $2 of 4-byte lanes
+	WORD $0x4e391cc1 // AND V1, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 2880(R3)
+	WORD $0x6f3c0461 // USHR V1, V3, $4 of 4-byte lanes
+	WORD $0x4e391c26 // AND V6, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060126 // TBL V6, V9, V6
+	FMOVQ F6, 3392(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060006 // TBL V6, V0, V6
+	FMOVQ F6, 3904(R3)
+	FMOVQ 1216(R9), F6
+	WORD $0x4e391cc3 // AND V3, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030163 // TBL V3, V11, V3
+	FMOVQ F3, 2432(R3)
+	WORD $0x6f3e04c3 // USHR V3, V6, $2 of 4-byte lanes
+	WORD $0x4e391c61 // AND V1, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100e1 // TBL V1, V7, V1
+	FMOVQ F1, 2944(R3)
+	WORD $0x6f3c04c1 // USHR V1, V6, $4 of 4-byte lanes
+	WORD $0x4e391c23 // AND V3, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030123 // TBL V3, V9, V3
+	FMOVQ F3, 3456(R3)
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e391cc3 // AND V3, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030003 // TBL V3, V0, V3
+	FMOVQ F3, 3968(R3)
+	FMOVQ 1280(R9), F3
+	WORD $0x4e391c66 // AND V6, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e060166 // TBL V6, V11, V6
+	FMOVQ F6, 2496(R3)
+	WORD $0x6f3e0466 // USHR V6, V3, $2 of 4-byte lanes
+	WORD $0x4e391ccb // AND V11, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	FMOVQ F11, 3008(R3)
+	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070127 // TBL V7, V9, V7
+	FMOVQ F7, 3520(R3)
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070007 // TBL V7, V0, V7
+	FMOVQ F7, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4

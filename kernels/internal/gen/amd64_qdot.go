@@ -80,8 +80,8 @@ func (w *panelWriter) insAMD64(i int) {
 		emit("VPBLENDVB %s, %s, %s", arg(2), arg(1), arg(0))
 	case "sub16":
 		emit("VPSUBW %s, %s", arg(1), w.operand(in.args[0], false))
-	case "shl16", "sar16":
-		emit(map[string]string{"shl16": "VPSLLW", "sar16": "VPSRAW"}[in.op]+" $%d, %s", in.n, arg(0))
+	case "shl16", "shr16", "sar16":
+		emit(map[string]string{"shl16": "VPSLLW", "shr16": "VPSRLW", "sar16": "VPSRAW"}[in.op]+" $%d, %s", in.n, arg(0))
 	case "blend16": // the lower half of a lane from the first
 		emit("VPBLENDW $0xaa, %s, %s", arg(1), arg(0))
 	case "absolute":

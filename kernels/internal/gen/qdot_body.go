@@ -431,8 +431,10 @@ func (b *panelBody) fromFloat() bool { return b.vec && b.t == avx512 && b.bias =
 // these bits at the end of its significand, from which a subtraction takes what else it is.
 func (b *panelBody) number(v val, n, width, more int) val {
 	mask := uint64(1)<<width - 1
-	if !b.vec || b.t != avx512 {
-		v = b.and(b.shift(v, n), b.bits(mask))
+	if !b.vec || b.t != avx512 || n+width == 32 {
+		if v = b.shift(v, n); n+width < 32 {
+			v = b.and(v, b.bits(mask))
+		}
 		if more != 0 {
 			v = b.iadd(v, b.bits(uint64(uint32(more))))
 		}

@@ -45,16 +45,24 @@ func (b *panelBody) imul(x val, by uint64) val { return b.add("imul", temp, 0, x
 
 func (b *panelBody) q2_k(i int) {
 	w, at := b.word(0), 1+10*i
-	scales := b.inOrder(at, 2)
+	words := b.inOrder(at, 2)
 	d, low := b.add("lowHalf", temp, 0, w), b.add("lowHalf", temp, 0, b.shr(w, 16))
 	low = b.xor(low, b.bits(signBit32))
 	finish := func(run int) {
-		offsets := [2]val{}
+		scales, offsets := words(0), [2]val{}
 		for half := range offsets {
 			j := 2*run + half
-			v := b.shift(scales(j/4), j%4*8)
-			b.factor[8*i+j] = b.and(v, b.bits(15))
-			offsets[half] = b.times(b.number(v, 4, 4, 0), low)
+			if !b.inPairs() {
+				b.factor[8*i+j] = b.and(b.shift(scales, half*16+run*4), b.bits(15))
+			}
+			offsets[half] = b.times(b.number(words(1), 4*j, 4, 0), low)
+		}
+		switch {
+		case !b.inPairs():
+		case run == 3:
+			b.pairs[4*i+run] = factors{b.add("shr16", temp, 12, scales), 0}
+		default:
+			b.pairs[4*i+run] = factors{b.and(scales, b.bits(0x000F000F<<(4*run))), 4 * run}
 		}
 		b.finish(4*i+run, d, offsets[0], offsets[1])
 	}
