@@ -133,6 +133,7 @@ func multiply[C number](c *Ctx, out, x, w *Tensor, con axis.Contraction) {
 		plain: plain}
 	batch := out.Len() / (m * n)
 	if dt.IsFloat() && k > 0 && (m > fewRows && n >= gemm.Width || k > packDepth) {
+		g.space(c)
 		g.room(c, batch, packDepth)
 		g.runPacked(c, batch, packDepth)
 	} else {
@@ -162,6 +163,7 @@ type product[C number] struct {
 	packed     []C
 	m, n, k    int
 	from, all  int
+	gap        int // between rows of a
 	plain      bool
 	rows, cols int // of a tile
 }
@@ -199,6 +201,17 @@ func (g *product[C]) runPacked(c *Ctx, batch, depth int) {
 		g.k = min(depth, g.all-g.from)
 		g.pack(c, batch)
 		g.run(c, batch)
+	}
+}
+
+// spaceCols is for how many columns it pays to copy a.
+const spaceCols = 256
+
+// space copies rows of a that lie so that few of them stay in the cache together.
+func (g *product[C]) space(c *Ctx) {
+	stride := gemm.Stride(g.k, native[C]().Size())
+	if stride != g.k && g.m > fewRows && g.n >= spaceCols {
+		g.a, g.gap = apart(c, g.a, g.k, stride, native[C]()), stride-g.k
 	}
 }
 
@@ -247,7 +260,7 @@ func (g *product[C]) tiles(batch int) int {
 	g.rows, g.cols = g.m, g.n
 	each := g.each()
 	if work := g.m * g.n * each; work > tileWork {
-		const wide = 4 * gemm.Width
+		const wide = 8 * gemm.Width
 		cols := max(wide, tileWork/(each*min(g.m, 48)))
 		g.cols = min(g.n, ceilDiv(cols, wide)*wide)
 		rows := max(1, tileWork/(each*g.cols))
@@ -264,17 +277,18 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 func (g *product[C]) tile(lo, hi int) {
 	across, down := ceilDiv(g.n, g.cols), ceilDiv(g.m, g.rows)
 	for t := lo; t < hi; t++ {
-		j, i, batch := t%across*g.cols, t/across%down*g.rows, t/across/down
+		i, j, batch := t%down*g.rows, t/down%across*g.cols, t/across/down
 		rows, cols := min(g.rows, g.m-i), min(g.cols, g.n-j)
 		cs := g.c[batch*g.m*g.n+i*g.n+j:]
-		as := g.a[batch*g.m*g.all+i*g.all+g.from:]
+		lda := g.all + g.gap
+		as := g.a[(batch*g.m+i)*lda+g.from:]
 		if g.packed != nil {
 			bs := g.packed[batch*gemm.PackedLen(g.n, g.k)+j*g.k:]
 			switch cs := any(cs).(type) {
 			case []float32:
-				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, g.all, g.n, g.from > 0)
+				gemm.Packed(cs, any(as).([]float32), any(bs).([]float32), rows, cols, g.k, lda, g.n, g.from > 0)
 			case []float64:
-				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, g.all, g.n, g.from > 0)
+				gemm.Packed(cs, any(as).([]float64), any(bs).([]float64), rows, cols, g.k, lda, g.n, g.from > 0)
 			}
 			continue
 		}

@@ -327,7 +327,7 @@ const widenRows = 16
 // A block of weights is widenCols by up to widenDepth: it stays in the second level cache while the rows pass, of which
 // so many are multiplied between two looks at whether to stop.
 const (
-	widenCols  = 256
+	widenCols  = 128
 	widenDepth = 512
 	widenTurn  = 48
 )
