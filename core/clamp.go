@@ -1,6 +1,9 @@
 package core
 
-import "github.com/fucina-go/fucina/core/dtype"
+import (
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/num"
+)
 
 // Clamp is x brought to at least min and at most max, element by element. Each may be left out, and be a number or
 // a tensor aligned by axis name.
@@ -58,24 +61,42 @@ func clampAll[C number](c *Ctx, a *Clamp) {
 	}
 }
 
-func atLeast[C number](_ Op, y []C, xs *[maxOperands][]C) {
-	x, low := xs[0][:len(y)], xs[1][:len(y)]
-	for i := range y {
-		y[i] = max(x[i], low[i])
-	}
-}
+func atLeast[C number](_ Op, y []C, xs *[maxOperands][]C) { raise(y, xs[0][:len(y)], xs[1][:len(y)]) }
 
-func atMost[C number](_ Op, y []C, xs *[maxOperands][]C) {
-	x, high := xs[0][:len(y)], xs[1][:len(y)]
-	for i := range y {
-		y[i] = min(x[i], high[i])
-	}
-}
+func atMost[C number](_ Op, y []C, xs *[maxOperands][]C) { lower(y, xs[0][:len(y)], xs[1][:len(y)]) }
 
 func between[C number](_ Op, y []C, xs *[maxOperands][]C) {
-	x, low, high := xs[0][:len(y)], xs[1][:len(y)], xs[2][:len(y)]
-	for i := range y {
-		y[i] = min(max(x[i], low[i]), high[i])
+	raise(y, xs[0][:len(y)], xs[1][:len(y)])
+	lower(y, y, xs[2][:len(y)])
+}
+
+// raise is the greater of x and y in z, which may be one of them.
+func raise[C number](z, x, y []C) {
+	switch z := any(z).(type) {
+	case []float32:
+		num.Maximum(z, any(x).([]float32), any(y).([]float32))
+	case []float64:
+		num.Maximum(z, any(x).([]float64), any(y).([]float64))
+	case []int64:
+		x, y := any(x).([]int64), any(y).([]int64)
+		for i := range z {
+			z[i] = max(x[i], y[i])
+		}
+	}
+}
+
+// lower is the lesser of x and y in z, which may be one of them.
+func lower[C number](z, x, y []C) {
+	switch z := any(z).(type) {
+	case []float32:
+		num.Minimum(z, any(x).([]float32), any(y).([]float32))
+	case []float64:
+		num.Minimum(z, any(x).([]float64), any(y).([]float64))
+	case []int64:
+		x, y := any(x).([]int64), any(y).([]int64)
+		for i := range z {
+			z[i] = min(x[i], y[i])
+		}
 	}
 }
 

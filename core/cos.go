@@ -18,7 +18,7 @@ var cos = Declare[Cos]("cos")
 func (x *Tensor) Cos() *Tensor { return cos.Call(Cos{Unary{x}}) }
 
 // F32 is the f32 kernel.
-func (*Cos) F32(y, x []float32) { each(y, x, cosAt) }
+func (*Cos) F32(y, x []float32) { waves(y, x, 1, cosAt) }
 
 // F64 is the f64 kernel.
 func (*Cos) F64(y, x []float64) { each(y, x, cosAt) }

@@ -101,6 +101,9 @@ func (c *Ctx) contract(out, x, w *Tensor, con axis.Contraction) {
 		c.contractStored(out, x, w, con)
 		return
 	}
+	if con.B.Len() == 0 && con.A.Len() > 0 { // a vector: it becomes the one row, and the matrix stays as it lies
+		x, w, con.A, con.B = w, x, con.B, con.A
+	}
 	switch classOf(out.dtype) {
 	case dtype.F32:
 		multiply[float32](c, out, x, w, con)

@@ -17,10 +17,18 @@ var floor = Declare[Floor]("floor")
 func (x *Tensor) Floor() *Tensor { return floor.Call(Floor{Unary{x}}) }
 
 // F32 is the f32 kernel.
-func (*Floor) F32(y, x []float32) { each(y, x, math.Floor) }
+func (*Floor) F32(y, x []float32) { floors(y, x) }
 
 // F64 is the f64 kernel.
-func (*Floor) F64(y, x []float64) { each(y, x, math.Floor) }
+func (*Floor) F64(y, x []float64) { floors(y, x) }
+
+// floors calls by name, which the compiler makes one instruction of.
+func floors[T float32 | float64](y, x []T) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] = T(math.Floor(float64(x[i])))
+	}
+}
 
 // I64 is the integer kernel.
 func (*Floor) I64(y, x []int64) { copy(y, x) }

@@ -49,12 +49,19 @@ func (c *Ctx) noZero(t *Tensor) {
 }
 
 // F32 is the f32 kernel.
-func (*FloorDiv) F32(z, x, y []float32) { floorDivOf(z, x, y) }
+func (*FloorDiv) F32(z, x, y []float32) {
+	x, y = x[:len(z)], y[:len(z)]
+	for i := range z {
+		if _, q, ok := nearRemainder(x[i], y[i]); ok {
+			z[i] = float32(math.Floor(q))
+		} else {
+			z[i] = floorQuotient(x[i], y[i])
+		}
+	}
+}
 
 // F64 is the f64 kernel.
-func (*FloorDiv) F64(z, x, y []float64) { floorDivOf(z, x, y) }
-
-func floorDivOf[T float32 | float64](z, x, y []T) {
+func (*FloorDiv) F64(z, x, y []float64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
 		z[i] = floorQuotient(x[i], y[i])

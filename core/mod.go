@@ -27,23 +27,49 @@ func (a *Mod) Eval(c *Ctx) {
 }
 
 // F32 is the f32 kernel.
-func (*Mod) F32(z, x, y []float32) { remainders(z, x, y) }
+func (*Mod) F32(z, x, y []float32) {
+	x, y = x[:len(z)], y[:len(z)]
+	for i := range z {
+		r, _, ok := nearRemainder(x[i], y[i])
+		if !ok {
+			r = float32(math.Mod(float64(x[i]), float64(y[i])))
+		}
+		a, b := math.Float32bits(r), math.Float32bits(y[i])
+		if a<<1 == 0 { // ±0 has the sign of y
+			z[i] = math.Float32frombits(b & (1 << 31))
+			continue
+		}
+		z[i] = r + math.Float32frombits(b&uint32(int32(a^b)>>31)) // y where the signs differ, without a jump
+	}
+}
 
 // F64 is the f64 kernel.
 func (*Mod) F64(z, x, y []float64) { remainders(z, x, y) }
 
-func remainders[T float32 | float64](z, x, y []T) {
+func remainders(z, x, y []float64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
-		r := T(math.Mod(float64(x[i]), float64(y[i])))
+		r := math.Mod(x[i], y[i])
 		switch {
 		case r == 0:
-			r = T(math.Copysign(0, float64(y[i])))
+			r = math.Copysign(0, y[i])
 		case (r < 0) != (y[i] < 0):
 			r += y[i]
 		}
 		z[i] = r
 	}
+}
+
+// nearRemainder is the remainder of x / y towards 0, exact, and the quotient in f64, if that is not great: then it is
+// on the same side of every integer as what it was rounded from, since integers are at least 2⁻²⁴ from other quotients
+// of two f32, and so many bits of the multiple of y that all of it is exact.
+func nearRemainder(x, y float32) (r float32, quotient float64, ok bool) {
+	a, b := float64(x), float64(y)
+	q := a / b
+	if q > -1<<20 && q < 1<<20 && y-y == 0 {
+		return float32(a - math.Trunc(q)*b), q, true
+	}
+	return 0, 0, false
 }
 
 // I64 is the integer kernel.

@@ -58,9 +58,9 @@ func (a *OneHot) Eval(c *Ctx) {
 		}
 	}
 	fillBlocks(c, func(y []int64, from int) {
-		for k := range y {
-			y[k] = 0
-			if i := from + k; ids[i/n] == int64(i%n) {
+		clear(y)
+		for row := from / n; row*n < from+len(y); row++ {
+			if k := row*n + int(ids[row]) - from; 0 <= k && k < len(y) {
 				y[k] = 1
 			}
 		}

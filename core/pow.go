@@ -1,6 +1,10 @@
 package core
 
-import "math"
+import (
+	"math"
+
+	"github.com/fucina-go/fucina/kernels/num"
+)
 
 // Pow is x to the power of y, element by element, aligned by axis name. Either may be a plain number.
 //
@@ -21,7 +25,11 @@ var pow = Declare[Pow]("pow")
 func (x *Tensor) Pow(y *Tensor) *Tensor { return pow.Call(Pow{Binary{X: x, Y: y}}) }
 
 // F32 is the f32 kernel.
-func (*Pow) F32(z, x, y []float32) { powers(z, x, y) }
+func (*Pow) F32(z, x, y []float32) {
+	if len(z) == 0 || !alike(y) || !powerOf(z, x[:len(z)], y[0]) {
+		powers(z, x, y)
+	}
+}
 
 // F64 is the f64 kernel.
 func (*Pow) F64(z, x, y []float64) { powers(z, x, y) }
@@ -31,6 +39,62 @@ func powers[T float32 | float64](z, x, y []T) {
 	for i := range z {
 		z[i] = T(powAt(float64(x[i]), float64(y[i])))
 	}
+}
+
+// alike tells whether all of y are one number.
+func alike(y []float32) bool {
+	for _, v := range y {
+		if v != y[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// powerOf is x to a power that few products, a quotient or a root make, computed in f64 and rounded once; it tells
+// whether y is one.
+func powerOf(z, x []float32, y float32) bool {
+	switch y {
+	case 2:
+		num.Mul(z, x, x) // the product is exact in f64, so that this is it rounded once
+	case 3:
+		for i, v := range x {
+			d := float64(v)
+			z[i] = float32(float64(d*d) * d)
+		}
+	case 4:
+		for i, v := range x {
+			d := float64(v) * float64(v)
+			z[i] = float32(d * d)
+		}
+	case -1:
+		for i, v := range x {
+			z[i] = float32(1 / float64(v))
+		}
+	case -2:
+		for i, v := range x {
+			z[i] = float32(1 / (float64(v) * float64(v)))
+		}
+	case 0.5:
+		for i, v := range x {
+			z[i] = float32(rootOf(float64(v)))
+		}
+	case -0.5:
+		for i, v := range x {
+			z[i] = float32(1 / rootOf(float64(v)))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// rootOf is the square root, but as a power: 0 of -0, and inf of -inf.
+func rootOf(x float64) float64 {
+	if x == 0 || x < -math.MaxFloat64 {
+		return math.Abs(x)
+	}
+	return math.Sqrt(x)
 }
 
 // I64 is the integer kernel.

@@ -27,7 +27,7 @@ var sin = Declare[Sin]("sin")
 func (x *Tensor) Sin() *Tensor { return sin.Call(Sin{Unary{x}}) }
 
 // F32 is the f32 kernel.
-func (*Sin) F32(y, x []float32) { each(y, x, sinAt) }
+func (*Sin) F32(y, x []float32) { waves(y, x, 0, sinAt) }
 
 // F64 is the f64 kernel.
 func (*Sin) F64(y, x []float64) { each(y, x, sinAt) }
@@ -40,6 +40,40 @@ func (*Sin) Saves(uint64) (in, out uint64) { return 1, 0 }
 
 // VJP is gy · cos(x).
 func (a *Sin) VJP(_, gy []*Tensor, g *Grads) { g.Set(0, gy[0].Mul(a.X.Cos())) }
+
+// waves is the sine of x and so many quarter turns; far computes those of great and strange x.
+//
+// An f32 below 2²⁰ is no nearer to a multiple of π/2 than 2⁻³⁰ or so, so that f64 has enough of what is left without
+// another number for what it lacks: the error is below 2⁻⁵⁰ before the one rounding.
+func waves(y, x []float32, quarters int64, far func(float64) float64) {
+	x = x[:len(y)]
+	for i, v := range x {
+		a := float64(v)
+		if !(math.Abs(a) < 1<<20) || a == 0 {
+			y[i] = float32(far(a))
+			continue
+		}
+		n := math.RoundToEven(a * (2 / math.Pi))
+		r := math.FMA(n, -quarterTurnLow, math.FMA(n, -quarterTurn, a))
+		z := float64(r * r)
+		s, c := math.FMA(z, sinTerms[0], sinTerms[1]), math.FMA(z, cosTerms[0], cosTerms[1])
+		s, c = math.FMA(z, s, sinTerms[2]), math.FMA(z, c, cosTerms[2])
+		s, c = math.FMA(z, s, sinTerms[3]), math.FMA(z, c, cosTerms[3])
+		s, c = math.FMA(z, s, sinTerms[4]), math.FMA(z, c, cosTerms[4])
+		s, c = math.FMA(z, s, sinTerms[5]), math.FMA(z, c, cosTerms[5])
+		both := [2]float64{math.FMA(float64(r*z), s, r), math.FMA(float64(z*z), c, math.FMA(z, -0.5, 1))}
+		q := uint64(int64(n) + quarters)
+		y[i] = float32(math.Float64frombits(math.Float64bits(both[q&1]) ^ q&2<<62))
+	}
+}
+
+// The coefficients of the polynomials of sinNear and cosNear.
+var (
+	sinTerms = [6]float64{0x1.5d93941a4daa7p-33, -0x1.ae5e686c4a6b9p-26, 0x1.71de357ae40abp-19,
+		-0x1.a01a019c15e6cp-13, 0x1.111111110f8a5p-7, -0x1.5555555555549p-3}
+	cosTerms = [6]float64{-0x1.8fb11e2b94df6p-37, 0x1.1ee9f132792d6p-29, -0x1.27e4f8128eac4p-22,
+		0x1.a01a019cbf387p-16, -0x1.6c16c16c1521ep-10, 0x1.555555555554cp-5}
+)
 
 // tiny is a bound below which sin x and tan x round to x.
 const tiny = 0x1p-27
@@ -63,24 +97,20 @@ func sinAt(x float64) float64 {
 // 2⁻⁵⁸.
 func sinNear(r, low float64) float64 {
 	z := float64(r * r)
-	p := 0x1.5d93941a4daa7p-33
-	p = math.FMA(p, z, -0x1.ae5e686c4a6b9p-26)
-	p = math.FMA(p, z, 0x1.71de357ae40abp-19)
-	p = math.FMA(p, z, -0x1.a01a019c15e6cp-13)
-	p = math.FMA(p, z, 0x1.111111110f8a5p-7)
-	p = math.FMA(p, z, -0x1.5555555555549p-3)
+	p := sinTerms[0]
+	for _, t := range sinTerms[1:] {
+		p = math.FMA(p, z, t)
+	}
 	return r + math.FMA(float64(r*z), p, float64(low*math.FMA(-0.5, z, 1)))
 }
 
 // cosNear is cos(r + low) likewise, absolute error of the polynomial 2⁻⁶⁴.
 func cosNear(r, low float64) float64 {
 	z := float64(r * r)
-	p := -0x1.8fb11e2b94df6p-37
-	p = math.FMA(p, z, 0x1.1ee9f132792d6p-29)
-	p = math.FMA(p, z, -0x1.27e4f8128eac4p-22)
-	p = math.FMA(p, z, 0x1.a01a019cbf387p-16)
-	p = math.FMA(p, z, -0x1.6c16c16c1521ep-10)
-	p = math.FMA(p, z, 0x1.555555555554cp-5)
+	p := cosTerms[0]
+	for _, t := range cosTerms[1:] {
+		p = math.FMA(p, z, t)
+	}
 	h := float64(0.5 * z)
 	one := 1 - h
 	return one + (((1 - one) - h) + math.FMA(float64(z*z), p, -float64(r*low)))

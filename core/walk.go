@@ -401,8 +401,13 @@ func (c *Ctx) copyInto(d, v *Tensor) {
 	case v.dtype.IsFloat() && d.dtype.IsInt():
 		pointwise(c, d, func(_ Op, y []int64, xs *[maxOperands][]float64) {
 			lo, hi := intRange(d.dtype)
+			least, greatest := float64(lo), float64(hi)
 			for i, x := range xs[0] {
-				y[i] = truncate(x, lo, hi)
+				if least < x && x < greatest {
+					y[i] = int64(x)
+				} else {
+					y[i] = truncate(x, lo, hi)
+				}
 			}
 		}, v)
 	case v.dtype == dtype.F64 || d.dtype == dtype.F64 && v.dtype.IsFloat():

@@ -57,7 +57,7 @@ func checkExtra(op, name, template string, pairs []any) error {
 		return nil
 	}
 	known := append(argumentNames(pairs), "messages", "tools", "chat_template")
-	if near := nearest(name, known); near != "" && near != name {
+	if near := nearArgument(name, known); near != "" && near != name {
 		return &core.Error{Op: op, Msg: fmt.Sprintf("got %s, which neither it nor the template reads", name),
 			Hint: fmt.Sprintf("did you mean %s?", near)}
 	}

@@ -20,7 +20,7 @@ var poolings = []string{"none", "mean", "first", "last"}
 // modelEmbed is m.embed(text, pooling=None, normalize=True): y[embed], what the model makes of a text or a list of
 // token ids: what its last layer and norm give for each token, the scores' input, of which pooling takes the "mean",
 // the "last" or the "first", or with "none" all: y[row, embed]. Without pooling it is what the file says, else the
-// mean. Normalized vectors have the length 1.
+// mean. Normalized vectors have the length 1. Of a list of texts it makes y[batch, embed], each as alone.
 func modelEmbed(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var text, pooling star.Value = nil, star.None
@@ -38,30 +38,65 @@ func modelEmbed(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.
 				strings.Join(poolings, ", ")), Hint: `as in: m.embed("once", pooling="mean")`}
 		}
 	}
-	ids, err := m.prompt(b.Name(), text)
+	e := embedder{m: m, it: it, op: b.Name(), how: poolings[how], unit: normalize}
+	list, several := promptList(text)
+	if several && e.how == "none" {
+		return nil, &core.Error{Op: e.op, Msg: fmt.Sprintf("got %d texts, whose vectors of every token make no tensor",
+			len(list)), Hint: `one vector of each: m.embed(texts, pooling="mean"); or [m.embed(t) for t in texts]`}
+	}
+	if !several {
+		pooled, width, err := e.vectors(text)
+		if err != nil {
+			return nil, err
+		}
+		if e.how == "none" {
+			return Tensor{it.env.FromFloats(dtype.F32, pooled, rowEmbed, len(pooled)/width, width)}, nil
+		}
+		return Tensor{it.env.FromFloats(dtype.F32, pooled, embedAxis, width)}, nil
+	}
+	var all []float64
+	for _, text := range list {
+		pooled, _, err := e.vectors(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pooled...)
+	}
+	return Tensor{it.env.FromFloats(dtype.F32, all, batchEmbed, len(list), len(all)/len(list))}, nil
+}
+
+// embedder makes vectors of texts.
+type embedder struct {
+	m    *Model
+	it   *Interp
+	op   string
+	how  string // the pooling
+	unit bool
+}
+
+// vectors is that of one text, or those of its tokens, one after another.
+func (e *embedder) vectors(text star.Value) (pooled []float64, width int, err error) {
+	ids, err := e.m.prompt(e.op, text)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if m.context > 0 && len(ids) > m.context {
-		return nil, m.tooLong(b.Name(), len(ids), 0)
+	if e.m.context > 0 && len(ids) > e.m.context {
+		return nil, 0, e.m.tooLong(e.op, len(ids), 0)
 	}
-	rows, width, err := m.states(it, ids)
+	rows, width, err := e.m.states(e.it, ids)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.Name(), err)
+		return nil, 0, fmt.Errorf("%s: %w", e.op, err)
 	}
-	pooled := pool(rows, width, poolings[how])
-	if normalize {
+	pooled = pool(rows, width, e.how)
+	if e.unit {
 		for row := range slices.Chunk(pooled, width) {
 			unit(row)
 		}
 	}
-	if poolings[how] == "none" {
-		return Tensor{it.env.FromFloats(dtype.F32, pooled, rowEmbed, len(pooled)/width, width)}, nil
-	}
-	return Tensor{it.env.FromFloats(dtype.F32, pooled, embedAxis, width)}, nil
+	return pooled, width, nil
 }
 
-var rowEmbed, embedAxis = mustAxes("row embed"), mustAxes("embed")
+var rowEmbed, batchEmbed, embedAxis = mustAxes("row embed"), mustAxes("batch embed"), mustAxes("embed")
 
 // states is what the family's logits multiplies with the output for each of ids, one row after another. The output is
 // replaced by a single row of zeros, as nobody wants the scores.

@@ -57,7 +57,7 @@ func modelGenerate(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []st
 	pairs := append([]any{"prompt", &prompt}, r.pairs()...)
 	names := argumentNames(pairs)
 	for _, kw := range kwargs {
-		if near := nearest(text(kw[0]), names); near != "" && !slices.Contains(names, text(kw[0])) {
+		if near := nearArgument(text(kw[0]), names); near != "" && !slices.Contains(names, text(kw[0])) {
 			return nil, fmt.Errorf("%s: unexpected keyword argument %s (did you mean %s?)", b.Name(), kw[0], near)
 		}
 	}
@@ -434,4 +434,22 @@ func (p *pieces) release(text string, last bool) string {
 		text, p.held = p.held[:len(p.held)-hold], p.held[len(p.held)-hold:]
 	}
 	return text
+}
+
+// foreignNames is what arguments of m.generate and m.chat are called in llama.cpp and its bindings, in transformers and in
+// the API of OpenAI.
+var foreignNames = map[string]string{
+	"temp": "temperature", "do_sample": "temperature", "n_predict": "max_tokens", "num_predict": "max_tokens",
+	"max_length": "max_tokens", "max_completion_tokens": "max_tokens", "stop_strings": "stop", "stop_sequences": "stop",
+	"antiprompt": "stop", "reverse_prompt": "stop", "repetition_penalty": "repeat_penalty", "penalty_repeat": "repeat_penalty", "penalty_last_n": "repeat_last_n", "logprobs": "n_probs", "top_logprobs": "n_probs",
+	"mirostat_lr": "mirostat_eta", "mirostat_ent": "mirostat_tau", "typ_p": "typical_p", "streamer": "callback",
+	"random_seed": "seed",
+}
+
+// nearArgument is the one of names that a keyword argument of another name most likely meant, or "".
+func nearArgument(name string, names []string) string {
+	if known := foreignNames[name]; known != "" {
+		return known
+	}
+	return nearest(name, names)
 }

@@ -86,7 +86,7 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	}
 	found := ""
 	for _, d := range it.builtinDocs() {
-		if d.name == name && d.receiver != "" {
+		if d.receiver != "" && (d.name == name || d.receiver+"."+d.name == name) {
 			found += d.help()
 		}
 		names = append(names, d.name)
@@ -94,19 +94,15 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 	if found != "" {
 		return found, nil
 	}
+	if text, err := it.moduleHelp(t, name); text != "" || err != nil {
+		return text, err
+	}
 	e := &core.Error{Op: "help", Msg: fmt.Sprintf("there is nothing called %q", name), Hint: "help() lists all names"}
 	if near := nearest(name, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", near)
 	}
 	if known := scriptName(name, names); known != "" {
 		e.Hint = fmt.Sprintf("did you mean help(%q)?", known)
-		return "", e
-	}
-	if module, _, _ := strings.Cut(name, "."); stdlib.About(module) != "" {
-		e.Hint = "it is a module: " + loading(module)
-		if module != name {
-			e.Hint = "first, " + loading(module)
-		}
 		return "", e
 	}
 	for _, v := range it.names {
@@ -125,6 +121,27 @@ func (it *Interp) helpOn(t *star.Thread, name string) (string, error) {
 		e.Hint = "there are " + strings.Join(longer[:min(len(longer), 8)], ", ")
 	}
 	return "", e
+}
+
+// moduleHelp is the help on a module of the standard library that the script has not loaded, or on a member of one; ""
+// for other names.
+func (it *Interp) moduleHelp(t *star.Thread, name string) (string, error) {
+	module, member, _ := strings.Cut(name, ".")
+	if stdlib.About(module) == "" {
+		return "", nil
+	}
+	exports, err := it.load(t, "@stdlib//"+module+".star")
+	if err != nil {
+		return "", err
+	}
+	space, ok := exports[module].(*starlarkstruct.Module)
+	switch {
+	case module == name:
+		return it.help(t, exports[module])
+	case ok && space.Members.Has(member):
+		return it.help(t, space.Members[member])
+	}
+	return "", nil
 }
 
 // scriptName is what scripts call what Go calls name, or what is behind its dot; "" if that is nothing they know.

@@ -106,6 +106,8 @@ for r in rows[:12]:
 		`topk=3`:                    `generate: unexpected keyword argument "topk" (did you mean top_k?)`,
 		`temprature=3`:              `unexpected keyword argument "temprature" (did you mean temperature?)`,
 		`max_new_tokens=3`:          `unexpected keyword argument "max_new_tokens" (did you mean max_tokens?)`,
+		`temp=3`:                    `generate: unexpected keyword argument "temp" (did you mean temperature?)`,
+		`repetition_penalty=3`:      `unexpected keyword argument "repetition_penalty" (did you mean repeat_penalty?)`,
 		`colour=3`:                  `generate: unexpected keyword argument "colour"`,
 	} {
 		_, err := script(t, 1, `m.generate("Once", `+call+`)`)

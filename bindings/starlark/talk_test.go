@@ -392,6 +392,11 @@ def near(x, y):
         fail(x, y)
 
 near(m.embed(text, normalize=False), all.mean("row"))
+both = m.embed([text, "A dog"])
+equal(both.shape, {"batch": 2, "embed": all.size("embed")})
+equal(both.at(batch=0).tolist(), m.embed(text).tolist())
+equal(both.at(batch=1).tolist(), m.embed("A dog").tolist())
+equal("whose vectors of every token make no tensor" in catch(m.embed, [text, text], pooling="none").error, True)
 
 # llama.cpp's first six, with its poolings of the mean and of the last token.
 for path, how, first in (
