@@ -183,7 +183,7 @@ func (e *Env) opName() string {
 // made in. It panics with an *Error when the budget does not allow it.
 func (e *Env) Tensor(dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 	t := newTensor(e, dt, axes)
-	copy(t.sizes, sizes)
+	t.shapeAs("tensor", sizes)
 	t.allocate(true)
 	return t
 }
@@ -193,8 +193,7 @@ func (e *Env) Tensor(dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 // may cut a row into several, as long as all together are whole blocks.
 func Borrow(data []byte, owner any, dt dtype.Type, axes *axis.List, sizes ...int) *Tensor {
 	t := newTensor(nil, dt, axes)
-	copy(t.sizes, sizes)
-	t.pack()
+	t.shapeAs("borrow", sizes)
 	if byteCount(dt, t.Len()) != len(data) {
 		panic(&Error{Op: "borrow", Msg: t.Shape() + " does not fit the bytes given"})
 	}

@@ -29,7 +29,11 @@ func (s *Sizes) Of(t *Tensor, name Axis) int { return t.Size(string(name)) }
 // Set gives the named axis of output i its size. Sizes must not be negative.
 func (s *Sizes) Set(i int, name string, n int) {
 	t := s.c.outs[i]
-	t.sizes[t.axes.Index(name)] = n
+	k := t.axes.Index(name)
+	if k < 0 {
+		s.Fail(fmt.Sprintf("got %q, want the name of one axis", name), s.c.info.AsIn())
+	}
+	t.sizes[k] = n
 }
 
 // Fail ends the call with a message and a hint, which may be empty.

@@ -89,6 +89,10 @@ func (a *FromLists) named(n int) Op {
 // checkNumbers insists that the dtype holds every number.
 func (a *FromLists) checkNumbers(s *Sizes) {
 	dt := a.dtype()
+	given := len(a.Data.Ints) + len(a.Data.Floats) + len(a.Data.Bools) + len(a.Data.Bytes)
+	if n, ok := elements(a.Data.Sizes); ok && n != given {
+		s.Fail(fmt.Sprintf("got %d numbers for %s", given, shapeText(s.c.outs[0].axes, a.Data.Sizes)), s.c.info.AsIn())
+	}
 	if !dt.IsInt() {
 		return
 	}

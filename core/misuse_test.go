@@ -204,11 +204,36 @@ var operandMisuse = []misuse{
 		func(e *Env) { f32(e, "a=2").Add(NewEnv(0, 1).Tensor(dtype.F32, axisList("a"), 2)) }},
 }
 
+// What a Go program can pass and a script cannot: several names for one axis or none, numbers that do not fit.
+var goMisuse = []misuse{
+	{`at: places: got 1 values for the axes "a b"; as in: tensor([[1, 2], [3, 4]], "row col").at(row=-1)`,
+		func(e *Env) { f32(e, "a=2 b=2").At("a b", 0) }},
+	{`expand: axes: got 1 values for the axes ""; as in: tensor([1, 2], "a").expand(batch=3)`,
+		func(e *Env) { f32(e, "a=2").Expand("", 2) }},
+	{`zeros: axes: got 1 values for the axes "a b"; as in: zeros(batch=2, seq=3)`,
+		func(e *Env) { e.Zeros(dtype.F32, axisList("a b"), 2) }},
+	{`nonzero: got "", want the name of one axis; as in: rows, cols = tensor([[0, 1], [2, 0]], "row col").nonzero()`,
+		func(e *Env) { f32(e, "a=2").Nonzero("") }},
+	{`unfold: no axis "" in x[a=2]; did you mean x.unfold("a", q=1)?`,
+		func(e *Env) { f32(e, "a=2").Unfold("", "q", 1, 1) }},
+	{`tensor: got 5 numbers for [a=3]; as in: tensor([[1, 2], [3, 4]], "row col", dtype="f32")`,
+		func(e *Env) { e.FromFloats(dtype.F32, make([]float64, 5), axisList("a"), 3) }},
+	{`fill: got 5 values for f32[a=3]`, func(e *Env) { f32(e, "a=3").Fill(make([]float32, 5)) }},
+	{`tensor: got 1 sizes for the axes "a b"`, func(e *Env) { e.Tensor(dtype.F32, axisList("a b"), 2) }},
+	{`borrow: f32[a=4294967296, b=4294967296] cannot be in memory`,
+		func(*Env) { Borrow(nil, nil, dtype.F32, axisList("a b"), 1<<32, 1<<32) }},
+	{`borrow: f32[a=-1, b=-3] cannot be in memory`,
+		func(*Env) { Borrow(make([]byte, 12), nil, dtype.F32, axisList("a b"), -1, -3) }},
+	{`reshape: f32[a=-1, b=-4] cannot be in memory`,
+		func(e *Env) { f32(e, "a=4").Reshape(axisList("a b"), -1, -4) }},
+	{`unbind: no axis "b" in f32[a=4]; its axes are a: x.unbind("a")`, func(e *Env) { f32(e, "a=4").Unbind("b") }},
+}
+
 // TestMisuse insists on the exact words for every kind of misuse: what, got, want, hint, with names and
 // sizes.
 func TestMisuse(t *testing.T) {
 	for _, c := range slices.Concat(axisMisuse, sizeMisuse, dtypeMisuse, rearrangeMisuse, placeMisuse, makeMisuse,
-		fusedMisuse, operandMisuse) {
+		fusedMisuse, operandMisuse, goMisuse) {
 		e := NewEnv(0, 1)
 		refused(t, c.want, func() { c.run(e) })
 		if n := len(e.busy); n != 0 {

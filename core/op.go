@@ -174,6 +174,7 @@ type Info struct {
 	blocks     Quantizing // the same
 	tensors    []int
 	keyed      []int
+	maps       []int // the fields that are a Map
 	plans      planCache
 }
 
@@ -338,6 +339,10 @@ func (i *Info) readFields(t reflect.Type, base uintptr) {
 		default:
 			i.typed = i.typed || field.Kind == KindDType
 			i.keyed = append(i.keyed, index)
+		}
+		switch field.Kind {
+		case KindSizes, KindRanges, KindRename, KindGroups, KindPairs:
+			i.maps = append(i.maps, index)
 		}
 		if !field.Optional && !field.Rest && index < 64 {
 			i.must |= 1 << index

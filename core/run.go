@@ -303,6 +303,16 @@ func (c *call) gather() {
 		}
 		c.in = append(c.in, t)
 	}
+	for _, k := range c.info.maps {
+		f, keys := &c.info.Fields[k], axis.Empty
+		m := (*Map[struct{}])(f.At(c.op))
+		if m.Keys != nil {
+			keys = m.Keys
+		}
+		if keys.Len() != len(m.Values) { // a script's never are
+			c.fail(fmt.Sprintf("%s: got %d values for the axes %q", f.Name, len(m.Values), keys), c.info.AsIn())
+		}
+	}
 	for _, t := range c.in {
 		if t == nil {
 			continue

@@ -247,32 +247,31 @@ func (i *Info) eachList(op Op, change func(l *Axes)) {
 
 // leaveOut takes an axis out of the lists and the keys among the arguments of op, which is a copy.
 func (i *Info) leaveOut(op Op, name string) {
-	one := axisList(name)
 	for k := range i.Fields {
 		f := &i.Fields[k]
 		switch p := f.At(op); f.Kind {
 		case KindAxes:
-			if l := (*Axes)(p); *l != nil {
-				*l = (*l).Without(one)
+			if l := (*Axes)(p); *l != nil && (*l).Has(name) {
+				*l = (*l).Without(axisList(name))
 			}
 		case KindSizes:
-			(*Map[int])(p).leaveOut(one)
+			(*Map[int])(p).leaveOut(name)
 		case KindRanges:
-			(*Map[Range])(p).leaveOut(one)
+			(*Map[Range])(p).leaveOut(name)
 		case KindRename:
-			(*Map[string])(p).leaveOut(one)
+			(*Map[string])(p).leaveOut(name)
 		case KindPairs:
-			(*Map[[2]int])(p).leaveOut(one)
+			(*Map[[2]int])(p).leaveOut(name)
 		case KindPerAxis:
-			(*PerAxis)(p).Each.leaveOut(one)
+			(*PerAxis)(p).Each.leaveOut(name)
 		}
 	}
 }
 
-func (m *Map[V]) leaveOut(one *axis.List) {
-	if m.Keys == nil || !m.Keys.HasAll(one) {
+func (m *Map[V]) leaveOut(name string) {
+	if m.Keys == nil || !m.Keys.Has(name) {
 		return
 	}
-	at := m.Keys.Index(one.At(0))
-	m.Keys, m.Values = m.Keys.Without(one), slices.Delete(slices.Clone(m.Values), at, at+1)
+	at := m.Keys.Index(name)
+	m.Keys, m.Values = m.Keys.Without(axisList(name)), slices.Delete(slices.Clone(m.Values), at, at+1)
 }

@@ -83,8 +83,7 @@ func (t *Tensor) Packed(axes Axes) *Tensor {
 // belongs to the innermost open scope.
 func (t *Tensor) Reshape(axes Axes, sizes ...int) *Tensor {
 	v := newTensor(t.env, t.dtype, axes)
-	copy(v.sizes, sizes)
-	v.pack()
+	v.shapeAs("reshape", sizes)
 	if n := v.Len(); n != t.Len() || !t.dense() {
 		panic(&Error{Op: "reshape", Msg: t.Shape() + " does not fit " + v.Shape()})
 	}
@@ -97,7 +96,7 @@ func (t *Tensor) Reshape(axes Axes, sizes ...int) *Tensor {
 // Scratch is a new dense tensor with undefined contents that belongs to the innermost open scope.
 func (e *Env) Scratch(dt dtype.Type, axes Axes, sizes ...int) *Tensor {
 	t := newTensor(e, dt, axes)
-	copy(t.sizes, sizes)
+	t.shapeAs("scratch", sizes)
 	t.allocate(false)
 	e.Own(t)
 	return t

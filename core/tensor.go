@@ -189,6 +189,22 @@ func byteCount(dt dtype.Type, n int) int {
 // manyElements is more than any memory holds; products of sizes stop there.
 const manyElements = 1 << 40
 
+// shapeAs gives t sizes from outside, one for each axis, and lays it out dense.
+func (t *Tensor) shapeAs(op string, sizes []int) {
+	if len(sizes) != len(t.sizes) {
+		panic(&Error{Op: op, Msg: fmt.Sprintf("got %d sizes for the axes %q", len(sizes), t.axes)})
+	}
+	copy(t.sizes, sizes)
+	n, ok := elements(sizes)
+	for _, size := range sizes {
+		ok = ok && size >= 0 && (n > 0 || size <= longestEmpty)
+	}
+	if !ok {
+		panic(&Error{Op: op, Msg: t.dtype.String() + shapeText(t.axes, sizes) + " cannot be in memory"})
+	}
+	t.pack()
+}
+
 // elements is the product of the sizes; ok tells whether it is a number of elements that memory could hold.
 func elements(sizes []int) (n int, ok bool) {
 	n, ok = 1, true

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -52,14 +53,27 @@ func (t *Tensor) Int64s() []int64 {
 // Fill sets the elements of a dense tensor of the runtime's own from float32 values, in the order
 // of the axes. It is a change in place.
 func (t *Tensor) Fill(values []float32) {
+	t.mustTake(len(values))
 	scatter(t.data, t.dtype, values)
 	t.buf.Touch()
 }
 
 // FillInts is Fill from integers.
 func (t *Tensor) FillInts(values []int64) {
+	t.mustTake(len(values))
 	scatter(t.data, t.dtype, values)
 	t.buf.Touch()
+}
+
+// mustTake insists that t, dense and not shared, has n elements.
+func (t *Tensor) mustTake(n int) {
+	t.mustHaveData("fill")
+	if why := t.Fixed(); why != "" || n != t.Len() || !t.dense() {
+		if why == "" {
+			why = fmt.Sprintf("got %d values for %s", n, t.Shape())
+		}
+		panic(&Error{Op: "fill", Msg: why})
+	}
 }
 
 func (t *Tensor) mustHaveData(op string) {

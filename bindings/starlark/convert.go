@@ -264,3 +264,16 @@ func (b *nest) leaf(v star.Value, depth int) error {
 	b.values = append(b.values, v)
 	return b.pause(b.count)
 }
+
+// mapping is a dict, or what is like one, among the arguments of a builtin; empty if it was not given.
+type mapping struct{ star.IterableMapping }
+
+// Unpack takes v.
+func (m *mapping) Unpack(v star.Value) error {
+	d, ok := v.(star.IterableMapping)
+	if !ok {
+		return fmt.Errorf("got %s, want a dict", v.Type())
+	}
+	m.IterableMapping = d
+	return nil
+}

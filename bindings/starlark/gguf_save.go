@@ -28,7 +28,7 @@ import (
 func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
-	var tensors, metadata star.IterableMapping
+	var tensors, metadata mapping
 	var like, split star.Value = star.None, star.None
 	axes := true
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "tensors??", &tensors, "metadata??", &metadata,
@@ -44,7 +44,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("like: got a %s, want an open GGUF file", like.Type()),
 			Hint: `as in: like=open_gguf("a.gguf")`}
 	}
-	if err := s.setTensors(tensors); err != nil {
+	if err := s.setTensors(tensors.IterableMapping); err != nil {
 		return nil, err
 	}
 	if axes && s.renamed {
@@ -54,7 +54,7 @@ func saveGGUF(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tu
 		}
 		s.draft.Set(ggufAxesKey, gguf.Text(string(text)))
 	}
-	if err := s.setMetadata(metadata); err != nil {
+	if err := s.setMetadata(metadata.IterableMapping); err != nil {
 		return nil, err
 	}
 	names, err := s.write(path, split)

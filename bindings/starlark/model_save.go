@@ -21,16 +21,16 @@ import (
 // @stdlib//create.star makes both from a configuration.
 func newModel(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
-	var tensors, metadata star.IterableMapping
+	var tensors, metadata mapping
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "tensors", &tensors, "metadata", &metadata); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
 	s := &ggufSaver{op: b.Name(), it: it, thread: t, draft: &gguf.Draft{}, axes: map[string]string{}}
-	if err := s.setTensors(tensors); err != nil {
+	if err := s.setTensors(tensors.IterableMapping); err != nil {
 		return nil, err
 	}
-	if err := s.setMetadata(metadata); err != nil {
+	if err := s.setMetadata(metadata.IterableMapping); err != nil {
 		return nil, err
 	}
 	size, err := s.draft.Bytes()

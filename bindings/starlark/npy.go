@@ -129,8 +129,8 @@ func (it *Interp) readArray(a *npy.Array, names *axis.List, e *core.Error) (star
 func loadNpz(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
-	var axes star.IterableMapping
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "axes?", &axes); err != nil {
+	var axes mapping
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "axes??", &axes); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
@@ -143,7 +143,7 @@ func loadNpz(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, err)
 	}
-	if axes != nil {
+	if axes.IterableMapping != nil {
 		for _, item := range axes.Items() {
 			key, ok := star.AsString(item[0])
 			if !ok || !slices.ContainsFunc(entries, func(e npy.Entry) bool { return e.Name == key }) {
@@ -279,7 +279,7 @@ func arrayHeader(op, name string, x star.Value) ([]byte, error) {
 func saveNpz(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
-	var tensors star.IterableMapping
+	var tensors mapping
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "tensors", &tensors); err != nil {
 		return nil, err
 	}

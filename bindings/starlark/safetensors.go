@@ -32,7 +32,7 @@ const axesKey = "axes"
 func loadSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path, dt string
-	var axes star.IterableMapping
+	var axes mapping
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "axes??", &axes, "dtype??", &dt); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func loadSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []
 	if err != nil {
 		return nil, err
 	}
-	names, err := f.namesFrom(b.Name(), axes)
+	names, err := f.namesFrom(b.Name(), axes.IterableMapping)
 	if err != nil {
 		return nil, err
 	}
@@ -427,13 +427,13 @@ func tensorFileTensor(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs [
 func saveSafetensors(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (v star.Value, err error) {
 	defer rescue(&err)
 	var path string
-	var tensors, metadata star.IterableMapping
+	var tensors, metadata mapping
 	if err := star.UnpackArgs(b.Name(), args, kwargs, "path", &path, "tensors", &tensors, "metadata??",
 		&metadata); err != nil {
 		return nil, err
 	}
 	texts := map[string]string{}
-	if metadata != nil {
+	if metadata.IterableMapping != nil {
 		for _, item := range metadata.Items() {
 			key, ok := star.AsString(item[0])
 			value, isText := star.AsString(item[1])

@@ -244,12 +244,12 @@ func number(v any) star.Value {
 func tensorSize(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	x := b.Receiver().(Tensor)
 	var name string
-	if len(args) == 1 && !isString(args[0]) && x.Rank() > 0 {
+	if len(args) == 1 && args[0] != star.None && !isString(args[0]) && x.Rank() > 0 {
 		return nil, &core.Error{Op: b.Name(),
 			Msg:  fmt.Sprintf("axis: got %s, want an axis name of %s", args[0].Type(), x.Shape()),
 			Hint: fmt.Sprintf("as in: x.size(%q)", axisAt(x.Tensor, args[0]))}
 	}
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis?", &name); err != nil {
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "axis??", &name); err != nil {
 		return nil, err
 	}
 	if name == "" {
