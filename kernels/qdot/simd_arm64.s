@@ -3455,9 +3455,9 @@ part0:
 	WORD $0x4f88e023 // SDOT V3, V1, V8[0]
 	WORD $0x6f3e0521 // USHR V1, V9, $2 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	FMOVQ 76(R3), F6
 	WORD $0x4f86e025 // SDOT V5, V1, V6[0]
-	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
 	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	FMOVQ 136(R3), F4
@@ -3502,30 +3502,27 @@ part0:
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
 	WORD $0x4fa1e922 // SDOT V2, V9, V1[3]
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	FMOVS 32(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 92(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 92(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
+	WORD $0x4e23d423 // FADD V3, V1, V3 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	FMOVS 152(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	WORD $0x6e21dce1 // FMUL V1, V7, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 212(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d461 // FADD V1, V3, V1 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVS 212(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e23d423 // FADD V3, V1, V3 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -3551,146 +3548,143 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F1
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 544(R9), F2
-	WORD $0x4e3d1c40 // AND V0, V2, V29 of 4-byte lanes
-	FMOVS 280(R3), F7
-	VDUP V7.S[0], V7.S4
-	FMOVQ 240(R3), F5
-	WORD $0x4f85e007 // SDOT V7, V0, V5[0]
-	WORD $0x6f3e0440 // USHR V0, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
-	FMOVS 340(R3), F3
-	VDUP V3.S[0], V3.S4
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	FMOVQ 544(R9), F3
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	FMOVS 280(R3), F2
+	VDUP V2.S[0], V2.S4
+	FMOVQ 240(R3), F7
+	WORD $0x4f87e022 // SDOT V2, V1, V7[0]
+	WORD $0x6f3e0461 // USHR V1, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
+	FMOVS 340(R3), F5
+	VDUP V5.S[0], V5.S4
 	FMOVQ 300(R3), F9
-	WORD $0x4f89e003 // SDOT V3, V0, V9[0]
-	WORD $0x6f3c0440 // USHR V0, V2, $4 of 4-byte lanes
-	WORD $0x4e3d1c00 // AND V0, V0, V29 of 4-byte lanes
+	WORD $0x4f89e025 // SDOT V5, V1, V9[0]
+	WORD $0x6f3c0461 // USHR V1, V3, $4 of 4-byte lanes
+	WORD $0x4e3d1c21 // AND V1, V1, V29 of 4-byte lanes
 	FMOVS 400(R3), F4
 	VDUP V4.S[0], V4.S4
 	FMOVQ 360(R3), F6
-	WORD $0x4f86e004 // SDOT V4, V0, V6[0]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVS 460(R3), F0
-	VDUP V0.S[0], V0.S4
+	WORD $0x4f86e024 // SDOT V4, V1, V6[0]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	FMOVS 460(R3), F1
+	VDUP V1.S[0], V1.S4
 	FMOVQ 420(R3), F8
-	WORD $0x4f88e040 // SDOT V0, V2, V8[0]
-	FMOVQ 608(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa5e147 // SDOT V7, V10, V5[1]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x4f88e061 // SDOT V1, V3, V8[0]
+	FMOVQ 608(R9), F3
+	WORD $0x4e3d1c6a // AND V10, V3, V29 of 4-byte lanes
+	WORD $0x4fa7e142 // SDOT V2, V10, V7[1]
+	WORD $0x6f3e046a // USHR V10, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4fa9e145 // SDOT V5, V10, V9[1]
+	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
 	WORD $0x4fa6e144 // SDOT V4, V10, V6[1]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa8e040 // SDOT V0, V2, V8[1]
-	FMOVQ 672(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4f85e947 // SDOT V7, V10, V5[2]
-	WORD $0x6f3e044a // USHR V10, V2, $2 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4fa8e061 // SDOT V1, V3, V8[1]
+	FMOVQ 672(R9), F3
+	WORD $0x4e3d1c6a // AND V10, V3, V29 of 4-byte lanes
+	WORD $0x4f87e942 // SDOT V2, V10, V7[2]
+	WORD $0x6f3e046a // USHR V10, V3, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
-	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
+	WORD $0x4f89e945 // SDOT V5, V10, V9[2]
+	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
 	WORD $0x4f86e944 // SDOT V4, V10, V6[2]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
 	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4f88e840 // SDOT V0, V2, V8[2]
-	FMOVQ 736(R9), F2
-	WORD $0x4e3d1c4a // AND V10, V2, V29 of 4-byte lanes
-	WORD $0x4fa5e947 // SDOT V7, V10, V5[3]
-	WORD $0x6f3e0445 // USHR V5, V2, $2 of 4-byte lanes
-	WORD $0x4e3d1ca5 // AND V5, V5, V29 of 4-byte lanes
-	WORD $0x4fa9e8a3 // SDOT V3, V5, V9[3]
-	WORD $0x6f3c0449 // USHR V9, V2, $4 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4f88e861 // SDOT V1, V3, V8[2]
+	FMOVQ 736(R9), F3
+	WORD $0x4e3d1c6a // AND V10, V3, V29 of 4-byte lanes
+	WORD $0x4fa7e942 // SDOT V2, V10, V7[3]
+	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
+	WORD $0x4e3d1ce7 // AND V7, V7, V29 of 4-byte lanes
+	WORD $0x4fa9e8e5 // SDOT V5, V7, V9[3]
+	WORD $0x6f3c0469 // USHR V9, V3, $4 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
 	WORD $0x4fa6e924 // SDOT V4, V9, V6[3]
-	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	WORD $0x4fa8e840 // SDOT V0, V2, V8[3]
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	WORD $0x4fa8e861 // SDOT V1, V3, V8[3]
 	FMOVQ 800(R9), F8
-	WORD $0x4e3d1d02 // AND V2, V8, V29 of 4-byte lanes
+	WORD $0x4e3d1d03 // AND V3, V8, V29 of 4-byte lanes
 	FMOVQ 256(R3), F6
-	WORD $0x4f86e047 // SDOT V7, V2, V6[0]
-	WORD $0x6f3e0502 // USHR V2, V8, $2 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
+	WORD $0x4f86e062 // SDOT V2, V3, V6[0]
+	WORD $0x6f3e0503 // USHR V3, V8, $2 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
 	FMOVQ 316(R3), F9
-	WORD $0x4f89e043 // SDOT V3, V2, V9[0]
-	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
-	WORD $0x4e3d1c42 // AND V2, V2, V29 of 4-byte lanes
-	FMOVQ 376(R3), F5
-	WORD $0x4f85e044 // SDOT V4, V2, V5[0]
+	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
+	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
+	WORD $0x4e3d1c63 // AND V3, V3, V29 of 4-byte lanes
+	FMOVQ 376(R3), F7
+	WORD $0x4f87e064 // SDOT V4, V3, V7[0]
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	FMOVQ 436(R3), F2
-	WORD $0x4f82e100 // SDOT V0, V8, V2[0]
+	FMOVQ 436(R3), F3
+	WORD $0x4f83e101 // SDOT V1, V8, V3[0]
 	FMOVQ 864(R9), F8
 	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
-	WORD $0x4fa6e147 // SDOT V7, V10, V6[1]
+	WORD $0x4fa6e142 // SDOT V2, V10, V6[1]
 	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa9e143 // SDOT V3, V10, V9[1]
+	WORD $0x4fa9e145 // SDOT V5, V10, V9[1]
 	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4fa5e144 // SDOT V4, V10, V5[1]
+	WORD $0x4fa7e144 // SDOT V4, V10, V7[1]
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4fa2e100 // SDOT V0, V8, V2[1]
-	FMOVQ 928(R9), F8
 	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4fa3e101 // SDOT V1, V8, V3[1]
+	FMOVQ 928(R9), F8
 	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
-	WORD $0x4f86e947 // SDOT V7, V10, V6[2]
+	WORD $0x4f86e942 // SDOT V2, V10, V6[2]
 	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f89e943 // SDOT V3, V10, V9[2]
+	WORD $0x4f89e945 // SDOT V5, V10, V9[2]
 	WORD $0x6f3c050a // USHR V10, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1d4a // AND V10, V10, V29 of 4-byte lanes
-	WORD $0x4f85e944 // SDOT V4, V10, V5[2]
+	WORD $0x4f87e944 // SDOT V4, V10, V7[2]
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4f82e900 // SDOT V0, V8, V2[2]
+	WORD $0x4f83e901 // SDOT V1, V8, V3[2]
 	FMOVQ 992(R9), F8
 	WORD $0x4e3d1d0a // AND V10, V8, V29 of 4-byte lanes
-	WORD $0x4fa6e947 // SDOT V7, V10, V6[3]
+	WORD $0x4fa6e942 // SDOT V2, V10, V6[3]
 	WORD $0x6f3e0506 // USHR V6, V8, $2 of 4-byte lanes
 	WORD $0x4e3d1cc6 // AND V6, V6, V29 of 4-byte lanes
-	WORD $0x4fa9e8c3 // SDOT V3, V6, V9[3]
+	WORD $0x4fa9e8c5 // SDOT V5, V6, V9[3]
 	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
 	WORD $0x4e3d1d29 // AND V9, V9, V29 of 4-byte lanes
-	WORD $0x4fa5e924 // SDOT V4, V9, V5[3]
+	WORD $0x4fa7e924 // SDOT V4, V9, V7[3]
 	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
 	WORD $0x4e3d1d08 // AND V8, V8, V29 of 4-byte lanes
-	WORD $0x4fa2e900 // SDOT V0, V8, V2[3]
-	FMOVS 272(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4fa3e901 // SDOT V1, V8, V3[3]
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	FMOVS 272(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc43 // FMUL V3, V2, V3 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	FMOVS 332(R3), F2
 	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVS 392(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d462 // FADD V2, V3, V2 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVS 392(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
+	WORD $0x4e23d443 // FADD V3, V2, V3 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	FMOVS 452(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4e22d462 // FADD V2, V3, V2 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -3950,8 +3944,8 @@ part0:
 	WORD $0x4f8be045 // SDOT V5, V2, V11[0]
 	WORD $0x6f3c0542 // USHR V2, V10, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	VEOR V12.B16, V12.B16, V12.B16
 	PRFM 1088(R12), PLDL1KEEP
+	VEOR V12.B16, V12.B16, V12.B16
 	FMOVQ 136(R3), F13
 	WORD $0x4f8de04c // SDOT V12, V2, V13[0]
 	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
@@ -4007,15 +4001,6 @@ part0:
 	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
 	WORD $0x6e20dd6b // FMUL V11, V11, V0 of 4-byte lanes
-	FMOVS 32(R3), F15
-	VDUP V15.S[0], V15.S4
-	WORD $0x6e2fdc2f // FMUL V15, V1, V15 of 4-byte lanes
-	WORD $0x4eaa9c8a // MUL V10, V4, V10
-	WORD $0x4ea79d27 // MUL V7, V9, V7
-	WORD $0x4ea78547 // ADD V7, V10, V7 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e2fdcef // FMUL V15, V7, V15 of 4-byte lanes
-	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
 	FMOVS 52(R3), F15
 	VDUP V15.S[0], V15.S4
 	WORD $0x6e2fddaf // FMUL V15, V13, V15 of 4-byte lanes
@@ -4024,94 +4009,100 @@ part0:
 	VDUP V15.S[0], V15.S4
 	WORD $0x6e2fdd6f // FMUL V15, V11, V15 of 4-byte lanes
 	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
-	WORD $0x6f3005cf // USHR V15, V14, $16 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x6f3c05ef // USHR V15, V15, $4 of 4-byte lanes
-	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4eaa9c8a // MUL V10, V4, V10
+	WORD $0x4ea79d27 // MUL V7, V9, V7
+	WORD $0x4ea78547 // ADD V7, V10, V7 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	FMOVS 32(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adcea // FMUL V10, V7, V10 of 4-byte lanes
+	WORD $0x6f3005c7 // USHR V7, V14, $16 of 4-byte lanes
+	WORD $0x4e3b1ce9 // AND V9, V7, V27 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
 	WORD $0x6f2805ce // USHR V14, V14, $24 of 4-byte lanes
-	WORD $0x4e3b1dcd // AND V13, V14, V27 of 4-byte lanes
+	WORD $0x4e3b1dc4 // AND V4, V14, V27 of 4-byte lanes
 	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
 	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
 	WORD $0x6e20ddce // FMUL V14, V14, V0 of 4-byte lanes
-	FMOVS 92(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4eab9ccb // MUL V11, V6, V11
-	WORD $0x4ead9cad // MUL V13, V5, V13
-	WORD $0x4ead856d // ADD V13, V11, V13 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e27dda7 // FMUL V7, V13, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 112(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 116(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27ddc7 // FMUL V7, V14, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 128(R9), F7
-	WORD $0x4e3b1cee // AND V14, V7, V27 of 4-byte lanes
-	WORD $0x6f3c04ef // USHR V15, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1def // AND V15, V15, V27 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e20ddef // FMUL V15, V15, V0 of 4-byte lanes
-	WORD $0x6f3804ed // USHR V13, V7, $8 of 4-byte lanes
-	WORD $0x4e3b1dab // AND V11, V13, V27 of 4-byte lanes
-	WORD $0x6f3c05ad // USHR V13, V13, $4 of 4-byte lanes
-	WORD $0x4e3b1dad // AND V13, V13, V27 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e20ddad // FMUL V13, V13, V0 of 4-byte lanes
-	FMOVS 152(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4eae9d0e // MUL V14, V8, V14
-	WORD $0x4eab9d8b // MUL V11, V12, V11
-	WORD $0x4eab85cb // ADD V11, V14, V11 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e25dd65 // FMUL V5, V11, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 172(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dde5 // FMUL V5, V15, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVS 176(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dda5 // FMUL V5, V13, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x6f3004e5 // USHR V5, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1cad // AND V13, V5, V27 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	FMOVS 112(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdcef // FMUL V15, V7, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	FMOVS 116(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fddcf // FMUL V15, V14, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
+	WORD $0x4ea99cc9 // MUL V9, V6, V9
+	WORD $0x4ea49ca4 // MUL V4, V5, V4
+	WORD $0x4ea48524 // ADD V4, V9, V4 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	FMOVS 92(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4e29d549 // FADD V9, V10, V9 of 4-byte lanes
+	FMOVQ 128(R9), F10
+	WORD $0x4e3b1d44 // AND V4, V10, V27 of 4-byte lanes
+	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
 	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e3b1cef // AND V15, V7, V27 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
-	FMOVS 212(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4ead9c6d // MUL V13, V3, V13
-	WORD $0x4eaf9c4f // MUL V15, V2, V15
-	WORD $0x4eaf85af // ADD V15, V13, V15 of 4-byte lanes
+	WORD $0x6f380546 // USHR V6, V10, $8 of 4-byte lanes
+	WORD $0x4e3b1ccf // AND V15, V6, V27 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	FMOVS 172(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edcae // FMUL V14, V5, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	FMOVS 176(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edcce // FMUL V14, V6, V14 of 4-byte lanes
+	WORD $0x4e2ed7de // FADD V30, V30, V14 of 4-byte lanes
+	WORD $0x4ea49d04 // MUL V4, V8, V4
+	WORD $0x4eaf9d8f // MUL V15, V12, V15
+	WORD $0x4eaf848f // ADD V15, V4, V15 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e27dde7 // FMUL V7, V15, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 232(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVS 236(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc07 // FMUL V7, V0, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 152(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dde4 // FMUL V4, V15, V4 of 4-byte lanes
+	WORD $0x4e24d524 // FADD V4, V9, V4 of 4-byte lanes
+	WORD $0x6f300549 // USHR V9, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d2f // AND V15, V9, V27 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x6f28054a // USHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e3b1d4c // AND V12, V10, V27 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	FMOVS 232(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	FMOVS 236(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x4eaf9c6f // MUL V15, V3, V15
+	WORD $0x4eac9c4c // MUL V12, V2, V12
+	WORD $0x4eac85ec // ADD V12, V15, V12 of 4-byte lanes
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	FMOVS 212(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdd8f // FMUL V15, V12, V15 of 4-byte lanes
+	WORD $0x4e2fd48f // FADD V15, V4, V15 of 4-byte lanes
+	WORD $0x6e21dde1 // FMUL V1, V15, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4137,249 +4128,246 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128e0 // XTN V0, V7, V0 of 4-byte lanes
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 832(R9), F5
-	WORD $0x4e3c1caf // AND V15, V5, V28 of 4-byte lanes
-	VEOR V13.B16, V13.B16, V13.B16
-	FMOVQ 240(R3), F2
-	WORD $0x4f82e1ed // SDOT V13, V15, V2[0]
-	WORD $0x6f3e04af // USHR V15, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	VEOR V3.B16, V3.B16, V3.B16
-	FMOVQ 300(R3), F1
-	WORD $0x4f81e1e3 // SDOT V3, V15, V1[0]
-	WORD $0x6f3c04af // USHR V15, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1def // AND V15, V15, V28 of 4-byte lanes
-	VEOR V11.B16, V11.B16, V11.B16
-	FMOVQ 360(R3), F14
-	WORD $0x4f8ee1eb // SDOT V11, V15, V14[0]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	VEOR V15.B16, V15.B16, V15.B16
-	FMOVQ 420(R3), F12
-	WORD $0x4f8ce0af // SDOT V15, V5, V12[0]
-	FMOVQ 896(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4fa2e10d // SDOT V13, V8, V2[1]
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4fa1e103 // SDOT V3, V8, V1[1]
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4faee10b // SDOT V11, V8, V14[1]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4face0af // SDOT V15, V5, V12[1]
-	FMOVQ 960(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4f82e90d // SDOT V13, V8, V2[2]
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4f81e903 // SDOT V3, V8, V1[2]
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4f8ee90b // SDOT V11, V8, V14[2]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4f8ce8af // SDOT V15, V5, V12[2]
-	FMOVQ 1024(R9), F5
-	WORD $0x4e3c1ca8 // AND V8, V5, V28 of 4-byte lanes
-	WORD $0x4fa2e90d // SDOT V13, V8, V2[3]
-	WORD $0x6f3e04a2 // USHR V2, V5, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4fa1e843 // SDOT V3, V2, V1[3]
-	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4faee82b // SDOT V11, V1, V14[3]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4face8af // SDOT V15, V5, V12[3]
-	FMOVQ 1088(R9), F12
-	WORD $0x4e3c1d85 // AND V5, V12, V28 of 4-byte lanes
-	VEOR V14.B16, V14.B16, V14.B16
-	FMOVQ 256(R3), F1
-	WORD $0x4f81e0ae // SDOT V14, V5, V1[0]
-	WORD $0x6f3e0585 // USHR V5, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	VEOR V2.B16, V2.B16, V2.B16
-	FMOVQ 316(R3), F8
-	WORD $0x4f88e0a2 // SDOT V2, V5, V8[0]
-	WORD $0x6f3c0585 // USHR V5, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	VEOR V6.B16, V6.B16, V6.B16
-	FMOVQ 376(R3), F10
-	WORD $0x4f8ae0a6 // SDOT V6, V5, V10[0]
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	VEOR V5.B16, V5.B16, V5.B16
-	FMOVQ 436(R3), F9
-	WORD $0x4f89e185 // SDOT V5, V12, V9[0]
-	FMOVQ 1152(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4fa1e08e // SDOT V14, V4, V1[1]
-	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4fa8e082 // SDOT V2, V4, V8[1]
-	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4faae086 // SDOT V6, V4, V10[1]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4fa9e185 // SDOT V5, V12, V9[1]
-	FMOVQ 1216(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4f81e88e // SDOT V14, V4, V1[2]
-	WORD $0x6f3e0584 // USHR V4, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f88e882 // SDOT V2, V4, V8[2]
-	WORD $0x6f3c0584 // USHR V4, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4f8ae886 // SDOT V6, V4, V10[2]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4f89e985 // SDOT V5, V12, V9[2]
-	FMOVQ 1280(R9), F12
-	WORD $0x4e3c1d84 // AND V4, V12, V28 of 4-byte lanes
-	WORD $0x4fa1e88e // SDOT V14, V4, V1[3]
-	WORD $0x6f3e0581 // USHR V1, V12, $2 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4fa8e822 // SDOT V2, V1, V8[3]
-	WORD $0x6f3c0588 // USHR V8, V12, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4faae906 // SDOT V6, V8, V10[3]
-	WORD $0x6f3a058c // USHR V12, V12, $6 of 4-byte lanes
-	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4fa9e985 // SDOT V5, V12, V9[3]
-	FMOVQ 704(R9), F9
-	WORD $0x4e3b1d2c // AND V12, V9, V27 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ 704(R9), F10
-	WORD $0x6f38054a // USHR V10, V10, $8 of 4-byte lanes
-	WORD $0x4e3b1d48 // AND V8, V10, V27 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVS 272(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4eac9dac // MUL V12, V13, V12
-	WORD $0x4ea89dc8 // MUL V8, V14, V8
-	WORD $0x4ea88588 // ADD V8, V12, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 292(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd21 // FMUL V1, V9, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVS 296(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 704(R9), F1
+	FMOVQ 0(R9), F1
+	WORD $0x0e61282f // XTN V15, V1, V0 of 4-byte lanes
+	WORD $0x0e2179ef // FCVTL V15, V15, V0 of 4-byte lanes
 	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1c2a // AND V10, V1, V27 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
-	FMOVQ 704(R9), F9
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
+	FMOVQ 832(R9), F4
+	WORD $0x4e3c1c8c // AND V12, V4, V28 of 4-byte lanes
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ 240(R3), F3
+	WORD $0x4f83e182 // SDOT V2, V12, V3[0]
+	WORD $0x6f3e048c // USHR V12, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	VEOR V10.B16, V10.B16, V10.B16
+	FMOVQ 300(R3), F0
+	WORD $0x4f80e18a // SDOT V10, V12, V0[0]
+	WORD $0x6f3c048c // USHR V12, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
+	VEOR V9.B16, V9.B16, V9.B16
+	FMOVQ 360(R3), F8
+	WORD $0x4f88e189 // SDOT V9, V12, V8[0]
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	VEOR V12.B16, V12.B16, V12.B16
+	FMOVQ 420(R3), F14
+	WORD $0x4f8ee08c // SDOT V12, V4, V14[0]
+	FMOVQ 896(R9), F4
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e0c2 // SDOT V2, V6, V3[1]
+	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa0e0ca // SDOT V10, V6, V0[1]
+	WORD $0x6f3c0486 // USHR V6, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa8e0c9 // SDOT V9, V6, V8[1]
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4faee08c // SDOT V12, V4, V14[1]
+	FMOVQ 960(R9), F4
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4f83e8c2 // SDOT V2, V6, V3[2]
+	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4f80e8ca // SDOT V10, V6, V0[2]
+	WORD $0x6f3c0486 // USHR V6, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4f88e8c9 // SDOT V9, V6, V8[2]
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4f8ee88c // SDOT V12, V4, V14[2]
+	FMOVQ 1024(R9), F4
+	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
+	WORD $0x4fa3e8c2 // SDOT V2, V6, V3[3]
+	WORD $0x6f3e0483 // USHR V3, V4, $2 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4fa0e86a // SDOT V10, V3, V0[3]
+	WORD $0x6f3c0480 // USHR V0, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa8e809 // SDOT V9, V0, V8[3]
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4faee88c // SDOT V12, V4, V14[3]
+	FMOVQ 1088(R9), F14
+	WORD $0x4e3c1dc4 // AND V4, V14, V28 of 4-byte lanes
+	VEOR V8.B16, V8.B16, V8.B16
+	FMOVQ 256(R3), F0
+	WORD $0x4f80e088 // SDOT V8, V4, V0[0]
+	WORD $0x6f3e05c4 // USHR V4, V14, $2 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 316(R3), F6
+	WORD $0x4f86e083 // SDOT V3, V4, V6[0]
+	WORD $0x6f3c05c4 // USHR V4, V14, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ 376(R3), F7
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4f87e085 // SDOT V5, V4, V7[0]
+	WORD $0x6f3a05ce // USHR V14, V14, $6 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ 436(R3), F11
+	WORD $0x4f8be1c4 // SDOT V4, V14, V11[0]
+	FMOVQ 1152(R9), F14
+	WORD $0x4e3c1dcd // AND V13, V14, V28 of 4-byte lanes
+	WORD $0x4fa0e1a8 // SDOT V8, V13, V0[1]
+	WORD $0x6f3e05cd // USHR V13, V14, $2 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fa6e1a3 // SDOT V3, V13, V6[1]
+	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4fa7e1a5 // SDOT V5, V13, V7[1]
+	WORD $0x6f3a05ce // USHR V14, V14, $6 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	WORD $0x4fabe1c4 // SDOT V4, V14, V11[1]
+	FMOVQ 1216(R9), F14
+	WORD $0x4e3c1dcd // AND V13, V14, V28 of 4-byte lanes
+	WORD $0x4f80e9a8 // SDOT V8, V13, V0[2]
+	WORD $0x6f3e05cd // USHR V13, V14, $2 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4f86e9a3 // SDOT V3, V13, V6[2]
+	WORD $0x6f3c05cd // USHR V13, V14, $4 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4f87e9a5 // SDOT V5, V13, V7[2]
+	WORD $0x6f3a05ce // USHR V14, V14, $6 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	WORD $0x4f8be9c4 // SDOT V4, V14, V11[2]
+	FMOVQ 1280(R9), F14
+	WORD $0x4e3c1dcd // AND V13, V14, V28 of 4-byte lanes
+	WORD $0x4fa0e9a8 // SDOT V8, V13, V0[3]
+	WORD $0x6f3e05c0 // USHR V0, V14, $2 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4fa6e803 // SDOT V3, V0, V6[3]
+	WORD $0x6f3c05c6 // USHR V6, V14, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4fa7e8c5 // SDOT V5, V6, V7[3]
+	WORD $0x6f3a05ce // USHR V14, V14, $6 of 4-byte lanes
+	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
+	WORD $0x4fabe9c4 // SDOT V4, V14, V11[3]
+	FMOVQ 704(R9), F11
+	WORD $0x4e3b1d6e // AND V14, V11, V27 of 4-byte lanes
+	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
+	WORD $0x4e3b1d6b // AND V11, V11, V27 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e21dd6b // FMUL V11, V11, V1 of 4-byte lanes
+	FMOVQ 704(R9), F7
+	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
+	FMOVS 292(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	FMOVS 296(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x4eae9c4e // MUL V14, V2, V14
+	WORD $0x4ea69d06 // MUL V6, V8, V6
+	WORD $0x4ea685c6 // ADD V6, V14, V6 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	FMOVS 272(R3), F14
+	VDUP V14.S[0], V14.S4
+	WORD $0x6e2edcce // FMUL V14, V6, V14 of 4-byte lanes
+	FMOVQ 704(R9), F6
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVQ 704(R9), F2
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3b1d28 // AND V8, V9, V27 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVS 332(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
-	WORD $0x4eaa9c6a // MUL V10, V3, V10
-	WORD $0x4ea89c48 // MUL V8, V2, V8
-	WORD $0x4ea88548 // ADD V8, V10, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 352(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdc2c // FMUL V12, V1, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 356(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd2c // FMUL V12, V9, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVQ 768(R9), F12
-	WORD $0x4e3b1d89 // AND V9, V12, V27 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e27dd8c // FMUL V12, V12, V7 of 4-byte lanes
-	FMOVQ 768(R9), F1
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x4e3b1c28 // AND V8, V1, V27 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
-	FMOVS 392(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4ea99d69 // MUL V9, V11, V9
-	WORD $0x4ea89cc8 // MUL V8, V6, V8
-	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2add0a // FMUL V10, V8, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 412(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2add8a // FMUL V10, V12, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVS 416(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	FMOVQ 768(R9), F10
-	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
-	WORD $0x4e3b1d41 // AND V1, V10, V27 of 4-byte lanes
-	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
-	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
+	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	FMOVS 352(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 356(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x4ea89d48 // MUL V8, V10, V8
+	WORD $0x4ea09c60 // MUL V0, V3, V0
+	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	FMOVS 332(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
+	WORD $0x4e28d5c8 // FADD V8, V14, V8 of 4-byte lanes
+	FMOVQ 768(R9), F14
+	WORD $0x4e3b1dc0 // AND V0, V14, V27 of 4-byte lanes
+	WORD $0x6f3c05ce // USHR V14, V14, $4 of 4-byte lanes
+	WORD $0x4e3b1dce // AND V14, V14, V27 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e21ddce // FMUL V14, V14, V1 of 4-byte lanes
+	FMOVQ 768(R9), F3
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x4e3b1c6a // AND V10, V3, V27 of 4-byte lanes
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
+	FMOVS 412(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27ddc7 // FMUL V7, V14, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	FMOVS 416(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x4ea09d20 // MUL V0, V9, V0
+	WORD $0x4eaa9caa // MUL V10, V5, V10
+	WORD $0x4eaa840a // ADD V10, V0, V10 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e27dd4a // FMUL V10, V10, V7 of 4-byte lanes
-	FMOVQ 768(R9), F12
-	WORD $0x6f28058c // USHR V12, V12, $24 of 4-byte lanes
-	WORD $0x4e3b1d88 // AND V8, V12, V27 of 4-byte lanes
-	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
-	WORD $0x4e3b1d8c // AND V12, V12, V27 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e27dd87 // FMUL V7, V12, V7 of 4-byte lanes
-	FMOVS 452(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdc0c // FMUL V12, V0, V12 of 4-byte lanes
-	WORD $0x4ea19de1 // MUL V1, V15, V1
-	WORD $0x4ea89ca8 // MUL V8, V5, V8
-	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
+	FMOVS 392(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	WORD $0x4e20d500 // FADD V0, V8, V0 of 4-byte lanes
+	FMOVQ 768(R9), F8
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e3b1d0a // AND V10, V8, V27 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e2cdd0c // FMUL V12, V8, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 472(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdd4c // FMUL V12, V10, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
-	FMOVS 476(R3), F12
-	VDUP V12.S[0], V12.S4
-	WORD $0x6e2cdcec // FMUL V12, V7, V12 of 4-byte lanes
-	WORD $0x4e2cd7de // FADD V30, V30, V12 of 4-byte lanes
+	WORD $0x6e21dd08 // FMUL V8, V8, V1 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	FMOVS 472(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVS 476(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x4eaa9d8a // MUL V10, V12, V10
+	WORD $0x4ea99c89 // MUL V9, V4, V9
+	WORD $0x4ea98549 // ADD V9, V10, V9 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	FMOVS 452(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad40a // FADD V10, V0, V10 of 4-byte lanes
+	WORD $0x6e2fdd4f // FMUL V15, V10, V15 of 4-byte lanes
+	WORD $0x4e2fd7de // FADD V30, V30, V15 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -4606,9 +4594,9 @@ part0:
 	WORD $0x6f3e0655 // USHR V21, V18, $2 of 4-byte lanes
 	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x6f3d0671 // USHR V17, V19, $3 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4f8eea8d // SDOT V13, V20, V14[2]
 	WORD $0x6f3c0654 // USHR V20, V18, $4 of 4-byte lanes
 	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
@@ -4686,90 +4674,87 @@ part0:
 	WORD $0x4e391e01 // AND V1, V16, V25 of 4-byte lanes
 	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
 	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVS 32(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
 	WORD $0x4ea99c69 // MUL V9, V3, V9
 	WORD $0x4ea19d61 // MUL V1, V11, V1
 	PRFM 1216(R12), PLDL1KEEP
 	WORD $0x4ea18521 // ADD V1, V9, V1 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 32(R9), F8
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	WORD $0x6f2c0421 // USHR V1, V1, $20 of 4-byte lanes
-	WORD $0x4e391c2b // AND V11, V1, V25 of 4-byte lanes
-	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	WORD $0x6eab870b // SUB V11, V24, V11 of 4-byte lanes
-	FMOVS 92(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99ca9 // MUL V9, V5, V9
-	WORD $0x4eab9dab // MUL V11, V13, V11
-	WORD $0x4eab852b // ADD V11, V9, V11 of 4-byte lanes
-	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e28dd68 // FMUL V8, V11, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	FMOVS 32(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	FMOVQ 32(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
 	FMOVQ 160(R9), F11
-	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
-	WORD $0x4e391d69 // AND V9, V11, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
+	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 32(R9), F1
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
 	FMOVQ 160(R9), F11
-	WORD $0x6f3a056b // USHR V11, V11, $6 of 4-byte lanes
-	WORD $0x4e391d6d // AND V13, V11, V25 of 4-byte lanes
-	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
+	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
+	WORD $0x4e391d68 // AND V8, V11, V25 of 4-byte lanes
+	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
+	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
+	WORD $0x4ea39ca3 // MUL V3, V5, V3
+	WORD $0x4ea89da8 // MUL V8, V13, V8
+	WORD $0x4ea88468 // ADD V8, V3, V8 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	FMOVS 92(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x6e23dd03 // FMUL V3, V8, V3 of 4-byte lanes
+	WORD $0x4e23d523 // FADD V3, V9, V3 of 4-byte lanes
+	FMOVQ 96(R9), F9
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	FMOVQ 160(R9), F8
+	WORD $0x4f225508 // SHL V8, V8, $2 of 4-byte lanes
+	WORD $0x4e391d0d // AND V13, V8, V25 of 4-byte lanes
+	WORD $0x4ea91dad // ORR V13, V13, V9 of 4-byte lanes
 	WORD $0x6ead870d // SUB V13, V24, V13 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99ce9 // MUL V9, V7, V9
-	WORD $0x4ead9ded // MUL V13, V15, V13
-	WORD $0x4ead852d // ADD V13, V9, V13 of 4-byte lanes
-	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e28dda8 // FMUL V8, V13, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F13
-	WORD $0x6f3205ad // USHR V13, V13, $14 of 4-byte lanes
-	WORD $0x4e391da9 // AND V9, V13, V25 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	FMOVQ 160(R9), F13
-	WORD $0x6f2a05ad // USHR V13, V13, $22 of 4-byte lanes
-	WORD $0x4e391daf // AND V15, V13, V25 of 4-byte lanes
-	WORD $0x4ea81def // ORR V15, V15, V8 of 4-byte lanes
+	FMOVQ 96(R9), F9
+	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	FMOVQ 160(R9), F8
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d05 // AND V5, V8, V25 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	WORD $0x4ead9ced // MUL V13, V7, V13
+	WORD $0x4ea59de5 // MUL V5, V15, V5
+	WORD $0x4ea585a5 // ADD V5, V13, V5 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	FMOVS 152(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x6e2ddcad // FMUL V13, V5, V13 of 4-byte lanes
+	WORD $0x4e2dd46d // FADD V13, V3, V13 of 4-byte lanes
+	FMOVQ 96(R9), F3
+	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x6f3204a5 // USHR V5, V5, $14 of 4-byte lanes
+	WORD $0x4e391caf // AND V15, V5, V25 of 4-byte lanes
+	WORD $0x4ea31def // ORR V15, V15, V3 of 4-byte lanes
 	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
-	FMOVS 212(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc08 // FMUL V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea99c49 // MUL V9, V2, V9
-	WORD $0x4eaf9d4f // MUL V15, V10, V15
-	WORD $0x4eaf852f // ADD V15, V9, V15 of 4-byte lanes
-	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e28dde8 // FMUL V8, V15, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 96(R9), F3
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	WORD $0x4eaf9c4f // MUL V15, V2, V15
+	WORD $0x4ea79d47 // MUL V7, V10, V7
+	WORD $0x4ea785e7 // ADD V7, V15, V7 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	FMOVS 212(R3), F15
+	VDUP V15.S[0], V15.S4
+	WORD $0x6e2fdcef // FMUL V15, V7, V15 of 4-byte lanes
+	WORD $0x4e2fd5af // FADD V15, V13, V15 of 4-byte lanes
+	WORD $0x6e20dde0 // FMUL V0, V15, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -4795,63 +4780,63 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F8
-	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3d1d08 // EOR V8, V8, V29 of 4-byte lanes
+	FMOVD (R10), F0
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ 992(R9), F15
-	FMOVQ 1056(R9), F9
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x4f2255e2 // SHL V2, V15, $2 of 4-byte lanes
-	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
-	WORD $0x4eaa1c00 // ORR V0, V0, V10 of 4-byte lanes
-	FMOVS 284(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x4f22554a // SHL V10, V10, $2 of 4-byte lanes
-	FMOVQ 240(R3), F2
-	WORD $0x4f82e00a // SDOT V10, V0, V2[0]
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4f2155ed // SHL V13, V15, $1 of 4-byte lanes
-	WORD $0x4e3b1da7 // AND V7, V13, V27 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
-	FMOVS 344(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f225400 // SHL V0, V0, $2 of 4-byte lanes
-	FMOVQ 300(R3), F13
-	WORD $0x4f8de0e0 // SDOT V0, V7, V13[0]
-	WORD $0x6f3c0527 // USHR V7, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
-	FMOVS 404(R3), F7
+	FMOVQ 1056(R9), F13
+	WORD $0x4e3c1da7 // AND V7, V13, V28 of 4-byte lanes
+	WORD $0x4f2255ea // SHL V10, V15, $2 of 4-byte lanes
+	WORD $0x4e3b1d42 // AND V2, V10, V27 of 4-byte lanes
+	WORD $0x4ea71c42 // ORR V2, V2, V7 of 4-byte lanes
+	FMOVS 284(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x4f2254e7 // SHL V7, V7, $2 of 4-byte lanes
-	FMOVQ 360(R3), F5
-	WORD $0x4f85e167 // SDOT V7, V11, V5[0]
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
+	FMOVQ 240(R3), F10
+	WORD $0x4f8ae047 // SDOT V7, V2, V10[0]
+	WORD $0x6f3e05a2 // USHR V2, V13, $2 of 4-byte lanes
+	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4f2155e3 // SHL V3, V15, $1 of 4-byte lanes
+	WORD $0x4e3b1c65 // AND V5, V3, V27 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	FMOVS 344(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
+	FMOVQ 300(R3), F3
+	WORD $0x4f83e0a2 // SDOT V2, V5, V3[0]
+	WORD $0x6f3c05a5 // USHR V5, V13, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3b1de9 // AND V9, V15, V27 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	FMOVS 404(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	FMOVQ 360(R3), F8
+	WORD $0x4f88e125 // SDOT V5, V9, V8[0]
+	WORD $0x6f3a05ad // USHR V13, V13, $6 of 4-byte lanes
+	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
 	WORD $0x6f3f05ef // USHR V15, V15, $1 of 4-byte lanes
-	WORD $0x4e3b1deb // AND V11, V15, V27 of 4-byte lanes
-	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
-	FMOVS 464(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f225529 // SHL V9, V9, $2 of 4-byte lanes
+	WORD $0x4e3b1de9 // AND V9, V15, V27 of 4-byte lanes
+	WORD $0x4ead1d29 // ORR V9, V9, V13 of 4-byte lanes
+	FMOVS 464(R3), F13
+	VDUP V13.S[0], V13.S4
+	WORD $0x4f2255ad // SHL V13, V13, $2 of 4-byte lanes
 	FMOVQ 420(R3), F15
-	WORD $0x4f8fe169 // SDOT V9, V11, V15[0]
-	FMOVQ 992(R9), F11
+	WORD $0x4f8fe12d // SDOT V13, V9, V15[0]
+	FMOVQ 992(R9), F9
 	FMOVQ 1120(R9), F1
-	WORD $0x4e3c1c23 // AND V3, V1, V28 of 4-byte lanes
-	WORD $0x6f3e0570 // USHR V16, V11, $2 of 4-byte lanes
+	WORD $0x4e3c1c2b // AND V11, V1, V28 of 4-byte lanes
+	WORD $0x6f3e0530 // USHR V16, V9, $2 of 4-byte lanes
 	WORD $0x4e3b1e0c // AND V12, V16, V27 of 4-byte lanes
-	WORD $0x4ea31d8c // ORR V12, V12, V3 of 4-byte lanes
-	FMOVS 288(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
+	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	FMOVS 288(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x4f22556b // SHL V11, V11, $2 of 4-byte lanes
 	FMOVQ 256(R3), F16
-	WORD $0x4f90e183 // SDOT V3, V12, V16[0]
+	WORD $0x4f90e18b // SDOT V11, V12, V16[0]
 	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x6f3d056e // USHR V14, V11, $3 of 4-byte lanes
+	WORD $0x6f3d052e // USHR V14, V9, $3 of 4-byte lanes
 	WORD $0x4e3b1dd2 // AND V18, V14, V27 of 4-byte lanes
 	WORD $0x4eac1e52 // ORR V18, V18, V12 of 4-byte lanes
 	FMOVS 348(R3), F12
@@ -4861,7 +4846,7 @@ part1:
 	WORD $0x4f8ee24c // SDOT V12, V18, V14[0]
 	WORD $0x6f3c0432 // USHR V18, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1e52 // AND V18, V18, V28 of 4-byte lanes
-	WORD $0x6f3c0573 // USHR V19, V11, $4 of 4-byte lanes
+	WORD $0x6f3c0533 // USHR V19, V9, $4 of 4-byte lanes
 	WORD $0x4e3b1e71 // AND V17, V19, V27 of 4-byte lanes
 	WORD $0x4eb21e31 // ORR V17, V17, V18 of 4-byte lanes
 	FMOVS 408(R3), F18
@@ -4871,46 +4856,46 @@ part1:
 	WORD $0x4f93e232 // SDOT V18, V17, V19[0]
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x6f3b056b // USHR V11, V11, $5 of 4-byte lanes
-	WORD $0x4e3b1d71 // AND V17, V11, V27 of 4-byte lanes
+	WORD $0x6f3b0529 // USHR V9, V9, $5 of 4-byte lanes
+	WORD $0x4e3b1d31 // AND V17, V9, V27 of 4-byte lanes
 	WORD $0x4ea11e31 // ORR V17, V17, V1 of 4-byte lanes
 	FMOVS 468(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
-	FMOVQ 436(R3), F11
-	WORD $0x4f8be221 // SDOT V1, V17, V11[0]
+	FMOVQ 436(R3), F9
+	WORD $0x4f89e221 // SDOT V1, V17, V9[0]
 	FMOVQ 1184(R9), F17
 	FMOVQ 1248(R9), F6
 	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
 	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2e28a // SDOT V10, V20, V2[1]
+	WORD $0x4faae287 // SDOT V7, V20, V10[1]
 	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x4f215624 // SHL V4, V17, $1 of 4-byte lanes
 	WORD $0x4e3b1c95 // AND V21, V4, V27 of 4-byte lanes
 	WORD $0x4eb41eb5 // ORR V21, V21, V20 of 4-byte lanes
-	WORD $0x4fade2a0 // SDOT V0, V21, V13[1]
+	WORD $0x4fa3e2a2 // SDOT V2, V21, V3[1]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4eb51e94 // ORR V20, V20, V21 of 4-byte lanes
-	WORD $0x4fa5e287 // SDOT V7, V20, V5[1]
+	WORD $0x4fa8e285 // SDOT V5, V20, V8[1]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
 	WORD $0x4e3b1e34 // AND V20, V17, V27 of 4-byte lanes
 	WORD $0x4ea61e94 // ORR V20, V20, V6 of 4-byte lanes
-	WORD $0x4fafe289 // SDOT V9, V20, V15[1]
+	WORD $0x4fafe28d // SDOT V13, V20, V15[1]
 	FMOVQ 1184(R9), F20
 	FMOVQ 1312(R9), F6
 	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
 	WORD $0x6f3e0695 // USHR V21, V20, $2 of 4-byte lanes
 	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
 	WORD $0x4eb11c84 // ORR V4, V4, V17 of 4-byte lanes
-	WORD $0x4fb0e083 // SDOT V3, V4, V16[1]
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4fb0e08b // SDOT V11, V4, V16[1]
 	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x6f3d0691 // USHR V17, V20, $3 of 4-byte lanes
@@ -4928,38 +4913,38 @@ part1:
 	WORD $0x6f3b0694 // USHR V20, V20, $5 of 4-byte lanes
 	WORD $0x4e3b1e91 // AND V17, V20, V27 of 4-byte lanes
 	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4fabe221 // SDOT V1, V17, V11[1]
+	WORD $0x4fa9e221 // SDOT V1, V17, V9[1]
 	FMOVQ 1376(R9), F17
 	FMOVQ 1440(R9), F6
 	WORD $0x4e3c1cd4 // AND V20, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
 	WORD $0x4e3b1ea4 // AND V4, V21, V27 of 4-byte lanes
 	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
-	WORD $0x4f82e88a // SDOT V10, V4, V2[2]
+	WORD $0x4f8ae887 // SDOT V7, V4, V10[2]
 	WORD $0x6f3e04c4 // USHR V4, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
 	WORD $0x4e3b1e95 // AND V21, V20, V27 of 4-byte lanes
 	WORD $0x4ea41eb5 // ORR V21, V21, V4 of 4-byte lanes
-	WORD $0x4f8deaa0 // SDOT V0, V21, V13[2]
+	WORD $0x4f83eaa2 // SDOT V2, V21, V3[2]
 	WORD $0x6f3c04d5 // USHR V21, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1eb5 // AND V21, V21, V28 of 4-byte lanes
 	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4eb51c84 // ORR V4, V4, V21 of 4-byte lanes
-	WORD $0x4f85e887 // SDOT V7, V4, V5[2]
+	WORD $0x4f88e885 // SDOT V5, V4, V8[2]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
 	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4f8fe889 // SDOT V9, V4, V15[2]
+	WORD $0x4f8fe88d // SDOT V13, V4, V15[2]
 	FMOVQ 1376(R9), F4
 	FMOVQ 1504(R9), F6
 	WORD $0x4e3c1cd1 // AND V17, V6, V28 of 4-byte lanes
 	WORD $0x6f3e0495 // USHR V21, V4, $2 of 4-byte lanes
 	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4eb11e94 // ORR V20, V20, V17 of 4-byte lanes
-	WORD $0x4f90ea83 // SDOT V3, V20, V16[2]
+	WORD $0x4f90ea8b // SDOT V11, V20, V16[2]
 	WORD $0x6f3e04d4 // USHR V20, V6, $2 of 4-byte lanes
 	WORD $0x4e3c1e94 // AND V20, V20, V28 of 4-byte lanes
 	WORD $0x6f3d0491 // USHR V17, V4, $3 of 4-byte lanes
@@ -4977,156 +4962,153 @@ part1:
 	WORD $0x6f3b0484 // USHR V4, V4, $5 of 4-byte lanes
 	WORD $0x4e3b1c91 // AND V17, V4, V27 of 4-byte lanes
 	WORD $0x4ea61e31 // ORR V17, V17, V6 of 4-byte lanes
-	WORD $0x4f8bea21 // SDOT V1, V17, V11[2]
+	WORD $0x4f89ea21 // SDOT V1, V17, V9[2]
 	FMOVQ 1568(R9), F17
 	FMOVQ 1632(R9), F6
 	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
 	WORD $0x4f225635 // SHL V21, V17, $2 of 4-byte lanes
 	WORD $0x4e3b1eb4 // AND V20, V21, V27 of 4-byte lanes
 	WORD $0x4ea41e94 // ORR V20, V20, V4 of 4-byte lanes
-	WORD $0x4fa2ea8a // SDOT V10, V20, V2[3]
-	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x4faaea87 // SDOT V7, V20, V10[3]
+	WORD $0x6f3e04ca // USHR V10, V6, $2 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
 	WORD $0x4f215634 // SHL V20, V17, $1 of 4-byte lanes
 	WORD $0x4e3b1e84 // AND V4, V20, V27 of 4-byte lanes
-	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
-	WORD $0x4fade880 // SDOT V0, V4, V13[3]
-	WORD $0x6f3c04cd // USHR V13, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1dad // AND V13, V13, V28 of 4-byte lanes
+	WORD $0x4eaa1c84 // ORR V4, V4, V10 of 4-byte lanes
+	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
+	WORD $0x6f3c04c3 // USHR V3, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
-	WORD $0x4ead1c84 // ORR V4, V4, V13 of 4-byte lanes
-	WORD $0x4fa5e887 // SDOT V7, V4, V5[3]
+	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
+	WORD $0x4fa8e885 // SDOT V5, V4, V8[3]
 	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x6f3f0631 // USHR V17, V17, $1 of 4-byte lanes
-	WORD $0x4e3b1e25 // AND V5, V17, V27 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	WORD $0x4fafe8a9 // SDOT V9, V5, V15[3]
+	WORD $0x4e3b1e28 // AND V8, V17, V27 of 4-byte lanes
+	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
+	WORD $0x4fafe90d // SDOT V13, V8, V15[3]
 	FMOVQ 1568(R9), F15
-	FMOVQ 1696(R9), F5
-	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	FMOVQ 1696(R9), F8
+	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
 	WORD $0x6f3e05f1 // USHR V17, V15, $2 of 4-byte lanes
 	WORD $0x4e3b1e24 // AND V4, V17, V27 of 4-byte lanes
 	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
-	WORD $0x4fb0e883 // SDOT V3, V4, V16[3]
-	WORD $0x6f3e04b0 // USHR V16, V5, $2 of 4-byte lanes
+	WORD $0x4fb0e88b // SDOT V11, V4, V16[3]
+	WORD $0x6f3e0510 // USHR V16, V8, $2 of 4-byte lanes
 	WORD $0x4e3c1e10 // AND V16, V16, V28 of 4-byte lanes
 	WORD $0x6f3d05e4 // USHR V4, V15, $3 of 4-byte lanes
 	WORD $0x4e3b1c86 // AND V6, V4, V27 of 4-byte lanes
 	WORD $0x4eb01cc6 // ORR V6, V6, V16 of 4-byte lanes
 	WORD $0x4faee8cc // SDOT V12, V6, V14[3]
-	WORD $0x6f3c04ae // USHR V14, V5, $4 of 4-byte lanes
+	WORD $0x6f3c050e // USHR V14, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1dce // AND V14, V14, V28 of 4-byte lanes
 	WORD $0x6f3c05e6 // USHR V6, V15, $4 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3b1cd0 // AND V16, V6, V27 of 4-byte lanes
 	WORD $0x4eae1e10 // ORR V16, V16, V14 of 4-byte lanes
 	WORD $0x4fb3ea12 // SDOT V18, V16, V19[3]
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x6f3b05ef // USHR V15, V15, $5 of 4-byte lanes
 	WORD $0x4e3b1df3 // AND V19, V15, V27 of 4-byte lanes
-	WORD $0x4ea51e73 // ORR V19, V19, V5 of 4-byte lanes
-	WORD $0x4fabea61 // SDOT V1, V19, V11[3]
-	FMOVQ 32(R9), F11
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
+	WORD $0x4ea81e73 // ORR V19, V19, V8 of 4-byte lanes
+	WORD $0x4fa9ea61 // SDOT V1, V19, V9[3]
+	FMOVQ 32(R9), F9
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
 	FMOVQ 160(R9), F19
-	WORD $0x4e391e65 // AND V5, V19, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
+	WORD $0x4e391e68 // AND V8, V19, V25 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
+	FMOVQ 32(R9), F9
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
 	FMOVQ 160(R9), F19
 	WORD $0x6f380673 // USHR V19, V19, $8 of 4-byte lanes
 	WORD $0x4e391e6f // AND V15, V19, V25 of 4-byte lanes
-	WORD $0x4eab1def // ORR V15, V15, V11 of 4-byte lanes
+	WORD $0x4ea91def // ORR V15, V15, V9 of 4-byte lanes
 	WORD $0x6eaf870f // SUB V15, V24, V15 of 4-byte lanes
-	FMOVS 272(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59d45 // MUL V5, V10, V5
-	WORD $0x4eaf9c6f // MUL V15, V3, V15
-	WORD $0x4eaf84af // ADD V15, V5, V15 of 4-byte lanes
+	WORD $0x4ea89ce8 // MUL V8, V7, V8
+	WORD $0x4eaf9d6f // MUL V15, V11, V15
+	WORD $0x4eaf850f // ADD V15, V8, V15 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e2bddeb // FMUL V11, V15, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F15
-	WORD $0x6f3005ef // USHR V15, V15, $16 of 4-byte lanes
-	WORD $0x4e391de5 // AND V5, V15, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 32(R9), F11
-	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F15
-	WORD $0x6f2805ef // USHR V15, V15, $24 of 4-byte lanes
-	WORD $0x4e391de3 // AND V3, V15, V25 of 4-byte lanes
-	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVS 332(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59c05 // MUL V5, V0, V5
-	WORD $0x4ea39d83 // MUL V3, V12, V3
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e2bdc6b // FMUL V11, V3, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
-	WORD $0x4e391c65 // AND V5, V3, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f34056b // USHR V11, V11, $12 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x4e391c6c // AND V12, V3, V25 of 4-byte lanes
-	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
+	FMOVS 272(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dde8 // FMUL V8, V15, V8 of 4-byte lanes
+	FMOVQ 32(R9), F15
+	WORD $0x6f2c05ef // USHR V15, V15, $20 of 4-byte lanes
+	WORD $0x4e3a1def // AND V15, V15, V26 of 4-byte lanes
+	FMOVQ 160(R9), F11
+	WORD $0x6f30056b // USHR V11, V11, $16 of 4-byte lanes
+	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x4eaf1ce7 // ORR V7, V7, V15 of 4-byte lanes
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVQ 32(R9), F15
+	WORD $0x6f2405ef // USHR V15, V15, $28 of 4-byte lanes
+	WORD $0x4e3a1def // AND V15, V15, V26 of 4-byte lanes
+	FMOVQ 160(R9), F11
+	WORD $0x6f28056b // USHR V11, V11, $24 of 4-byte lanes
+	WORD $0x4e391d69 // AND V9, V11, V25 of 4-byte lanes
+	WORD $0x4eaf1d29 // ORR V9, V9, V15 of 4-byte lanes
+	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
+	WORD $0x4ea79c47 // MUL V7, V2, V7
+	WORD $0x4ea99d89 // MUL V9, V12, V9
+	WORD $0x4ea984e9 // ADD V9, V7, V9 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	FMOVS 332(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
+	WORD $0x4e27d507 // FADD V7, V8, V7 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	FMOVQ 160(R9), F9
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x4e391d2c // AND V12, V9, V25 of 4-byte lanes
+	WORD $0x4ea81d8c // ORR V12, V12, V8 of 4-byte lanes
 	WORD $0x6eac870c // SUB V12, V24, V12 of 4-byte lanes
-	FMOVS 392(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59ce5 // MUL V5, V7, V5
-	WORD $0x4eac9e4c // MUL V12, V18, V12
-	WORD $0x4eac84ac // ADD V12, V5, V12 of 4-byte lanes
-	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e2bdd8b // FMUL V11, V12, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f2c056b // USHR V11, V11, $20 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F12
-	WORD $0x6f2e058c // USHR V12, V12, $18 of 4-byte lanes
-	WORD $0x4e391d85 // AND V5, V12, V25 of 4-byte lanes
-	WORD $0x4eab1ca5 // ORR V5, V5, V11 of 4-byte lanes
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ 96(R9), F11
-	WORD $0x6f24056b // USHR V11, V11, $28 of 4-byte lanes
-	WORD $0x4e3a1d6b // AND V11, V11, V26 of 4-byte lanes
-	FMOVQ 160(R9), F12
-	WORD $0x6f26058c // USHR V12, V12, $26 of 4-byte lanes
-	WORD $0x4e391d92 // AND V18, V12, V25 of 4-byte lanes
-	WORD $0x4eab1e52 // ORR V18, V18, V11 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	WORD $0x6f340508 // USHR V8, V8, $12 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	FMOVQ 160(R9), F9
+	WORD $0x6f360529 // USHR V9, V9, $10 of 4-byte lanes
+	WORD $0x4e391d22 // AND V2, V9, V25 of 4-byte lanes
+	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	WORD $0x4eac9cac // MUL V12, V5, V12
+	WORD $0x4ea29e42 // MUL V2, V18, V2
+	WORD $0x4ea28582 // ADD V2, V12, V2 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	FMOVS 392(R3), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e2cdc4c // FMUL V12, V2, V12 of 4-byte lanes
+	WORD $0x4e2cd4ec // FADD V12, V7, V12 of 4-byte lanes
+	FMOVQ 96(R9), F7
+	WORD $0x6f2c04e7 // USHR V7, V7, $20 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x6f2e0442 // USHR V2, V2, $18 of 4-byte lanes
+	WORD $0x4e391c52 // AND V18, V2, V25 of 4-byte lanes
+	WORD $0x4ea71e52 // ORR V18, V18, V7 of 4-byte lanes
 	WORD $0x6eb28712 // SUB V18, V24, V18 of 4-byte lanes
-	FMOVS 452(R3), F11
-	VDUP V11.S[0], V11.S4
-	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
-	WORD $0x4ea59d25 // MUL V5, V9, V5
-	WORD $0x4eb29c32 // MUL V18, V1, V18
-	WORD $0x4eb284b2 // ADD V18, V5, V18 of 4-byte lanes
-	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e2bde4b // FMUL V11, V18, V11 of 4-byte lanes
-	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	FMOVQ 96(R9), F7
+	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
+	WORD $0x4e391c45 // AND V5, V2, V25 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	WORD $0x4eb29db2 // MUL V18, V13, V18
+	WORD $0x4ea59c25 // MUL V5, V1, V5
+	WORD $0x4ea58645 // ADD V5, V18, V5 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	FMOVS 452(R3), F18
+	VDUP V18.S[0], V18.S4
+	WORD $0x6e32dcb2 // FMUL V18, V5, V18 of 4-byte lanes
+	WORD $0x4e32d592 // FADD V18, V12, V18 of 4-byte lanes
+	WORD $0x6e20de40 // FMUL V0, V18, V0 of 4-byte lanes
+	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -20833,9 +20815,9 @@ part:
 	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
 	FMOVQ F1, 1728(R3)
+	PRFM 2112(R12), PLDL1KEEP
 	FMOVQ 288(R9), F1
 	WORD $0x4e3e1c22 // AND V2, V1, V30 of 4-byte lanes
-	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
 	FMOVQ F2, 256(R3)
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
@@ -20899,9 +20881,6 @@ part:
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
 	FMOVQ F1, 1984(R3)
 	FMOVQ F0, 0(R4)
-	FMOVQ F0, 64(R4)
-	FMOVQ F0, 128(R4)
-	FMOVQ F0, 192(R4)
 	PRFM 2176(R12), PLDL1KEEP
 	FMOVD (R10), F0
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
@@ -20948,8 +20927,8 @@ part:
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
-	FMOVQ F2, 3200(R3)
 	PRFM 2240(R12), PLDL1KEEP
+	FMOVQ F2, 3200(R3)
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
@@ -20992,9 +20971,9 @@ part:
 	FMOVQ F2, 2368(R3)
 	WORD $0x6f3e0422 // USHR V2, V1, $2 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
+	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
 	FMOVQ F2, 2880(R3)
-	PRFM 2304(R12), PLDL1KEEP
 	WORD $0x6f3c0422 // USHR V2, V1, $4 of 4-byte lanes
 	WORD $0x4e3e1c42 // AND V2, V2, V30 of 4-byte lanes
 	WORD $0x4ebd8442 // ADD V2, V2, V29 of 4-byte lanes
@@ -21035,10 +21014,7 @@ part:
 	WORD $0x4e3e1c21 // AND V1, V1, V30 of 4-byte lanes
 	WORD $0x4ebd8421 // ADD V1, V1, V29 of 4-byte lanes
 	FMOVQ F1, 4032(R3)
-	FMOVQ F0, 256(R4)
-	FMOVQ F0, 320(R4)
-	FMOVQ F0, 384(R4)
-	FMOVQ F0, 448(R4)
+	FMOVQ F0, 64(R4)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -21048,8 +21024,8 @@ part:
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
-	ADD $448, R4
-	ADD $448, R7
+	ADD $64, R4
+	ADD $64, R7
 	ADD $1056, R0
 	SUBS $1, R5
 	BNE loop
@@ -21330,472 +21306,466 @@ part:
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c47 // AND V7, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c41 // AND V1, V2, V28 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVQ F1, 64(R4)
 	FMOVQ F5, 128(R7)
 	FMOVQ F2, 192(R7)
 	WORD $0x4ebb9c84 // MUL V4, V4, V27
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
 	FMOVQ 128(R9), F2
 	WORD $0x4e3c1c45 // AND V5, V2, V28 of 4-byte lanes
-	WORD $0x6f3c0448 // USHR V8, V2, $4 of 4-byte lanes
+	WORD $0x6f3c0447 // USHR V7, V2, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
+	WORD $0x6f380448 // USHR V8, V2, $8 of 4-byte lanes
+	WORD $0x4e3c1d09 // AND V9, V8, V28 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
 	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	WORD $0x6f380449 // USHR V9, V2, $8 of 4-byte lanes
-	WORD $0x4e3c1d2a // AND V10, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVQ F1, 128(R4)
-	FMOVQ F8, 256(R7)
-	FMOVQ F9, 320(R7)
+	FMOVQ F7, 256(R7)
+	FMOVQ F8, 320(R7)
 	WORD $0x4ebb9ca5 // MUL V5, V5, V27
 	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	WORD $0x6f300449 // USHR V9, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
+	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
+	WORD $0x4e3c1d07 // AND V7, V8, V28 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
 	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c4b // AND V11, V2, V28 of 4-byte lanes
+	WORD $0x4e3c1c4a // AND V10, V2, V28 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVQ F1, 192(R4)
-	FMOVQ F9, 384(R7)
-	PRFM 2112(R12), PLDL1KEEP
+	FMOVQ F8, 384(R7)
 	FMOVQ F0, 448(R7)
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
 	FMOVQ 192(R9), F0
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090069 // TBL V9, V3, V9
-	FMOVQ F9, 0(R3)
-	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
-	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 512(R3)
-	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a9 // TBL V9, V5, V9
-	FMOVQ F9, 1024(R3)
+	WORD $0x4e391c08 // AND V8, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080068 // TBL V8, V3, V8
+	FMOVQ F8, 0(R3)
+	WORD $0x6f3e0408 // USHR V8, V0, $2 of 4-byte lanes
+	WORD $0x4e391d02 // AND V2, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020082 // TBL V2, V4, V2
+	FMOVQ F2, 512(R3)
+	WORD $0x6f3c0402 // USHR V2, V0, $4 of 4-byte lanes
+	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800a8 // TBL V8, V5, V8
+	FMOVQ F8, 1024(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090109 // TBL V9, V8, V9
-	FMOVQ F9, 1536(R3)
-	FMOVQ 256(R9), F9
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4e391c08 // AND V8, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800e8 // TBL V8, V7, V8
+	FMOVQ F8, 1536(R3)
+	FMOVQ 256(R9), F8
+	WORD $0x4e391d00 // AND V0, V8, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
 	WORD $0x4e000060 // TBL V0, V3, V0
 	FMOVQ F0, 64(R3)
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
-	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 576(R3)
-	WORD $0x6f3c0521 // USHR V1, V9, $4 of 4-byte lanes
-	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
+	WORD $0x4e391c02 // AND V2, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020082 // TBL V2, V4, V2
+	FMOVQ F2, 576(R3)
+	WORD $0x6f3c0502 // USHR V2, V8, $4 of 4-byte lanes
+	WORD $0x4e391c40 // AND V0, V2, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
 	WORD $0x4e0000a0 // TBL V0, V5, V0
 	FMOVQ F0, 1088(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d00 // AND V0, V8, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000100 // TBL V0, V8, V0
+	WORD $0x4e0000e0 // TBL V0, V7, V0
 	FMOVQ F0, 1600(R3)
 	FMOVQ 320(R9), F0
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090069 // TBL V9, V3, V9
-	FMOVQ F9, 128(R3)
-	WORD $0x6f3e0409 // USHR V9, V0, $2 of 4-byte lanes
-	WORD $0x4e391d21 // AND V1, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010081 // TBL V1, V4, V1
-	FMOVQ F1, 640(R3)
-	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
-	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a9 // TBL V9, V5, V9
-	FMOVQ F9, 1152(R3)
+	WORD $0x4e391c08 // AND V8, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080068 // TBL V8, V3, V8
+	FMOVQ F8, 128(R3)
+	WORD $0x6f3e0408 // USHR V8, V0, $2 of 4-byte lanes
+	WORD $0x4e391d02 // AND V2, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
+	WORD $0x4e020082 // TBL V2, V4, V2
+	FMOVQ F2, 640(R3)
+	WORD $0x6f3c0402 // USHR V2, V0, $4 of 4-byte lanes
+	WORD $0x4e391c48 // AND V8, V2, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800a8 // TBL V8, V5, V8
+	FMOVQ F8, 1152(R3)
 	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
-	WORD $0x4e391c09 // AND V9, V0, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090109 // TBL V9, V8, V9
-	FMOVQ F9, 1664(R3)
-	FMOVQ 384(R9), F9
-	WORD $0x4e391d20 // AND V0, V9, V25 of 4-byte lanes
+	WORD $0x4e391c08 // AND V8, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800e8 // TBL V8, V7, V8
+	FMOVQ F8, 1664(R3)
+	FMOVQ 384(R9), F8
+	WORD $0x4e391d00 // AND V0, V8, V25 of 4-byte lanes
 	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
 	WORD $0x4e000060 // TBL V0, V3, V0
 	FMOVQ F0, 192(R3)
-	WORD $0x6f3e0520 // USHR V0, V9, $2 of 4-byte lanes
+	WORD $0x6f3e0500 // USHR V0, V8, $2 of 4-byte lanes
 	WORD $0x4e391c03 // AND V3, V0, V25 of 4-byte lanes
 	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
 	WORD $0x4e030083 // TBL V3, V4, V3
 	FMOVQ F3, 704(R3)
-	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
+	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
 	WORD $0x4e391c64 // AND V4, V3, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
 	WORD $0x4e0400a4 // TBL V4, V5, V4
 	FMOVQ F4, 1216(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040104 // TBL V4, V8, V4
+	WORD $0x4e0400e4 // TBL V4, V7, V4
 	FMOVQ F4, 1728(R3)
 	WORD $0x4ebb9cc6 // MUL V6, V6, V27
 	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4ebb9c21 // MUL V1, V1, V27
+	WORD $0x4eba8421 // ADD V1, V1, V26 of 4-byte lanes
 	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	WORD $0x4ebb9d29 // MUL V9, V9, V27
+	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
 	WORD $0x4ebb9d4a // MUL V10, V10, V27
 	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
-	WORD $0x4ebb9d6b // MUL V11, V11, V27
-	WORD $0x4eba856b // ADD V11, V11, V26 of 4-byte lanes
 	FMOVQ 448(R9), F4
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 256(R3)
+	WORD $0x6f3e0487 // USHR V7, V4, $2 of 4-byte lanes
+	WORD $0x4e391ce8 // AND V8, V7, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 256(R3)
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 768(R3)
-	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080148 // TBL V8, V10, V8
-	FMOVQ F8, 1280(R3)
+	WORD $0x4e080028 // TBL V8, V1, V8
+	FMOVQ F8, 768(R3)
+	WORD $0x6f3c0488 // USHR V8, V4, $4 of 4-byte lanes
+	WORD $0x4e391d07 // AND V7, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070127 // TBL V7, V9, V7
+	FMOVQ F7, 1280(R3)
 	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080168 // TBL V8, V11, V8
-	FMOVQ F8, 1792(R3)
-	FMOVQ 512(R9), F8
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 1792(R3)
+	FMOVQ 512(R9), F7
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
 	WORD $0x4e0400c4 // TBL V4, V6, V4
 	FMOVQ F4, 320(R3)
-	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
-	WORD $0x4e391c89 // AND V9, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 832(R3)
-	WORD $0x6f3c0509 // USHR V9, V8, $4 of 4-byte lanes
-	WORD $0x4e391d24 // AND V4, V9, V25 of 4-byte lanes
+	WORD $0x6f3e04e4 // USHR V4, V7, $2 of 4-byte lanes
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e080028 // TBL V8, V1, V8
+	FMOVQ F8, 832(R3)
+	WORD $0x6f3c04e8 // USHR V8, V7, $4 of 4-byte lanes
+	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040124 // TBL V4, V9, V4
+	FMOVQ F4, 1344(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
 	WORD $0x4e040144 // TBL V4, V10, V4
-	FMOVQ F4, 1344(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040164 // TBL V4, V11, V4
 	FMOVQ F4, 1856(R3)
 	FMOVQ 576(R9), F4
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700c7 // TBL V7, V6, V7
+	FMOVQ F7, 384(R3)
+	WORD $0x6f3e0487 // USHR V7, V4, $2 of 4-byte lanes
+	WORD $0x4e391ce8 // AND V8, V7, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 384(R3)
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900e9 // TBL V9, V7, V9
-	FMOVQ F9, 896(R3)
-	WORD $0x6f3c0489 // USHR V9, V4, $4 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080148 // TBL V8, V10, V8
-	FMOVQ F8, 1408(R3)
+	WORD $0x4e080028 // TBL V8, V1, V8
+	FMOVQ F8, 896(R3)
+	WORD $0x6f3c0488 // USHR V8, V4, $4 of 4-byte lanes
+	WORD $0x4e391d07 // AND V7, V8, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070127 // TBL V7, V9, V7
+	FMOVQ F7, 1408(R3)
 	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080168 // TBL V8, V11, V8
-	FMOVQ F8, 1920(R3)
-	FMOVQ 640(R9), F8
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
+	WORD $0x4e391c87 // AND V7, V4, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070147 // TBL V7, V10, V7
+	FMOVQ F7, 1920(R3)
+	FMOVQ 640(R9), F7
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
 	WORD $0x4e0400c4 // TBL V4, V6, V4
 	FMOVQ F4, 448(R3)
-	WORD $0x6f3e0504 // USHR V4, V8, $2 of 4-byte lanes
+	WORD $0x6f3e04e4 // USHR V4, V7, $2 of 4-byte lanes
 	WORD $0x4e391c86 // AND V6, V4, V25 of 4-byte lanes
 	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e0600e6 // TBL V6, V7, V6
+	WORD $0x4e060026 // TBL V6, V1, V6
 	FMOVQ F6, 960(R3)
-	WORD $0x6f3c0506 // USHR V6, V8, $4 of 4-byte lanes
-	WORD $0x4e391cc7 // AND V7, V6, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 1472(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d07 // AND V7, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070167 // TBL V7, V11, V7
-	FMOVQ F7, 1984(R3)
+	WORD $0x6f3c04e6 // USHR V6, V7, $4 of 4-byte lanes
+	WORD $0x4e391cc1 // AND V1, V6, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010121 // TBL V1, V9, V1
+	FMOVQ F1, 1472(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391ce1 // AND V1, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010141 // TBL V1, V10, V1
+	FMOVQ F1, 1984(R3)
 	PRFM 2240(R12), PLDL1KEEP
-	FMOVQ 0(R9), F7
-	WORD $0x0e6128eb // XTN V11, V7, V0 of 4-byte lanes
-	WORD $0x0e21796b // FCVTL V11, V11, V0 of 4-byte lanes
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x0e6128e7 // XTN V7, V7, V0 of 4-byte lanes
-	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3d1ce7 // EOR V7, V7, V29 of 4-byte lanes
-	FMOVQ 704(R9), F8
-	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e27dd08 // FMUL V8, V8, V7 of 4-byte lanes
+	FMOVQ 0(R9), F1
+	WORD $0x0e61282a // XTN V10, V1, V0 of 4-byte lanes
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3d1c21 // EOR V1, V1, V29 of 4-byte lanes
+	FMOVQ 704(R9), F7
+	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
 	FMOVQ 704(R9), F6
 	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
 	WORD $0x4e3c1cc4 // AND V4, V6, V28 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
-	FMOVQ F11, 256(R4)
-	FMOVQ F8, 512(R7)
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVQ F10, 64(R4)
+	FMOVQ F7, 512(R7)
 	FMOVQ F6, 576(R7)
-	WORD $0x4ebb9d4a // MUL V10, V10, V27
-	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
+	WORD $0x4ebb9d29 // MUL V9, V9, V27
+	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
 	FMOVQ 704(R9), F6
 	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
+	WORD $0x4e3c1cc7 // AND V7, V6, V28 of 4-byte lanes
 	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
 	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc6 // FMUL V6, V6, V7 of 4-byte lanes
-	FMOVQ 704(R9), F9
-	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
-	WORD $0x4e3c1d25 // AND V5, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ F11, 320(R4)
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	FMOVQ 704(R9), F10
+	WORD $0x6f28054a // USHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e3c1d48 // AND V8, V10, V28 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
 	FMOVQ F6, 640(R7)
-	FMOVQ F9, 704(R7)
-	WORD $0x4ebb9d08 // MUL V8, V8, V27
-	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
-	FMOVQ 768(R9), F9
-	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
-	FMOVQ 768(R9), F3
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e3c1c60 // AND V0, V3, V28 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
-	FMOVQ F11, 384(R4)
-	FMOVQ F9, 768(R7)
-	FMOVQ F3, 832(R7)
+	FMOVQ F10, 704(R7)
+	WORD $0x4ebb9ce7 // MUL V7, V7, V27
+	WORD $0x4eba84e7 // ADD V7, V7, V26 of 4-byte lanes
+	FMOVQ 768(R9), F10
+	WORD $0x4e3c1d46 // AND V6, V10, V28 of 4-byte lanes
+	WORD $0x6f3c054a // USHR V10, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	FMOVQ F10, 768(R7)
+	FMOVQ F5, 832(R7)
 	WORD $0x4ebb9cc6 // MUL V6, V6, V27
 	WORD $0x4eba84c6 // ADD V6, V6, V26 of 4-byte lanes
-	FMOVQ 768(R9), F3
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3c1c69 // AND V9, V3, V28 of 4-byte lanes
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc63 // FMUL V3, V3, V7 of 4-byte lanes
-	FMOVQ 768(R9), F1
-	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e3c1c22 // AND V2, V1, V28 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 768(R9), F5
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x4e3c1caa // AND V10, V5, V28 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
+	FMOVQ 768(R9), F0
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	PRFM 2304(R12), PLDL1KEEP
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	FMOVQ F11, 448(R4)
-	FMOVQ F3, 896(R7)
-	FMOVQ F7, 960(R7)
-	WORD $0x4ebb9d29 // MUL V9, V9, V27
-	WORD $0x4eba8529 // ADD V9, V9, V26 of 4-byte lanes
-	FMOVQ 832(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030143 // TBL V3, V10, V3
-	FMOVQ F3, 2048(R3)
-	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
-	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2560(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
-	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 3072(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030123 // TBL V3, V9, V3
-	FMOVQ F3, 3584(R3)
-	FMOVQ 896(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 2112(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e391ceb // AND V11, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2624(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
-	WORD $0x4e391d67 // AND V7, V11, V25 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	FMOVQ F5, 896(R7)
+	FMOVQ F1, 960(R7)
+	WORD $0x4ebb9d4a // MUL V10, V10, V27
+	WORD $0x4eba854a // ADD V10, V10, V26 of 4-byte lanes
+	FMOVQ 832(R9), F1
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050125 // TBL V5, V9, V5
+	FMOVQ F5, 2048(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000e0 // TBL V0, V7, V0
+	FMOVQ F0, 2560(R3)
+	WORD $0x6f3c0420 // USHR V0, V1, $4 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e0500c5 // TBL V5, V6, V5
+	FMOVQ F5, 3072(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050145 // TBL V5, V10, V5
+	FMOVQ F5, 3584(R3)
+	FMOVQ 896(R9), F5
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010121 // TBL V1, V9, V1
+	FMOVQ F1, 2112(R3)
+	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
+	WORD $0x4e391c20 // AND V0, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000e0 // TBL V0, V7, V0
+	FMOVQ F0, 2624(R3)
+	WORD $0x6f3c04a0 // USHR V0, V5, $4 of 4-byte lanes
+	WORD $0x4e391c01 // AND V1, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e0100c1 // TBL V1, V6, V1
+	FMOVQ F1, 3136(R3)
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010141 // TBL V1, V10, V1
+	FMOVQ F1, 3648(R3)
+	FMOVQ 960(R9), F1
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050125 // TBL V5, V9, V5
+	FMOVQ F5, 2176(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e391ca0 // AND V0, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e0000e0 // TBL V0, V7, V0
+	FMOVQ F0, 2688(R3)
+	WORD $0x6f3c0420 // USHR V0, V1, $4 of 4-byte lanes
+	WORD $0x4e391c05 // AND V5, V0, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e0500c5 // TBL V5, V6, V5
+	FMOVQ F5, 3200(R3)
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x4e391c25 // AND V5, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050145 // TBL V5, V10, V5
+	FMOVQ F5, 3712(R3)
+	FMOVQ 1024(R9), F5
+	WORD $0x4e391ca1 // AND V1, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010121 // TBL V1, V9, V1
+	FMOVQ F1, 2240(R3)
+	WORD $0x6f3e04a1 // USHR V1, V5, $2 of 4-byte lanes
+	WORD $0x4e391c29 // AND V9, V1, V25 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e0900e9 // TBL V9, V7, V9
+	FMOVQ F9, 2752(R3)
+	WORD $0x6f3c04a9 // USHR V9, V5, $4 of 4-byte lanes
+	WORD $0x4e391d27 // AND V7, V9, V25 of 4-byte lanes
 	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
 	WORD $0x4e0700c7 // TBL V7, V6, V7
-	FMOVQ F7, 3136(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070127 // TBL V7, V9, V7
-	FMOVQ F7, 3648(R3)
-	FMOVQ 960(R9), F7
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030143 // TBL V3, V10, V3
-	FMOVQ F3, 2176(R3)
-	WORD $0x6f3e04e3 // USHR V3, V7, $2 of 4-byte lanes
-	WORD $0x4e391c6b // AND V11, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	FMOVQ F11, 2688(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
-	WORD $0x4e391d63 // AND V3, V11, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300c3 // TBL V3, V6, V3
-	FMOVQ F3, 3200(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e391ce3 // AND V3, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e030123 // TBL V3, V9, V3
-	FMOVQ F3, 3712(R3)
-	FMOVQ 1024(R9), F3
-	WORD $0x4e391c67 // AND V7, V3, V25 of 4-byte lanes
+	FMOVQ F7, 3264(R3)
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
 	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
 	WORD $0x4e070147 // TBL V7, V10, V7
-	FMOVQ F7, 2240(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
-	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a010a // TBL V10, V8, V10
-	FMOVQ F10, 2752(R3)
-	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
-	WORD $0x4e391d48 // AND V8, V10, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e0800c8 // TBL V8, V6, V8
-	FMOVQ F8, 3264(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080128 // TBL V8, V9, V8
-	FMOVQ F8, 3776(R3)
+	FMOVQ F7, 3776(R3)
 	WORD $0x4ebb9c84 // MUL V4, V4, V27
-	PRFM 2368(R12), PLDL1KEEP
 	WORD $0x4eba8484 // ADD V4, V4, V26 of 4-byte lanes
-	WORD $0x4ebb9ca5 // MUL V5, V5, V27
-	WORD $0x4eba84a5 // ADD V5, V5, V26 of 4-byte lanes
-	WORD $0x4ebb9c00 // MUL V0, V0, V27
-	WORD $0x4eba8400 // ADD V0, V0, V26 of 4-byte lanes
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4ebb9d08 // MUL V8, V8, V27
+	WORD $0x4eba8508 // ADD V8, V8, V26 of 4-byte lanes
+	WORD $0x4ebb9c63 // MUL V3, V3, V27
+	WORD $0x4eba8463 // ADD V3, V3, V26 of 4-byte lanes
 	WORD $0x4ebb9c42 // MUL V2, V2, V27
 	WORD $0x4eba8442 // ADD V2, V2, V26 of 4-byte lanes
-	FMOVQ 1088(R9), F8
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090089 // TBL V9, V4, V9
-	FMOVQ F9, 2304(R3)
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2816(R3)
-	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
-	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090009 // TBL V9, V0, V9
-	FMOVQ F9, 3328(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090049 // TBL V9, V2, V9
-	FMOVQ F9, 3840(R3)
-	FMOVQ 1152(R9), F9
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	FMOVQ 1088(R9), F7
+	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a008a // TBL V10, V4, V10
+	FMOVQ F10, 2304(R3)
+	WORD $0x6f3e04ea // USHR V10, V7, $2 of 4-byte lanes
+	WORD $0x4e391d45 // AND V5, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 2816(R3)
+	WORD $0x6f3c04e5 // USHR V5, V7, $4 of 4-byte lanes
+	WORD $0x4e391caa // AND V10, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a006a // TBL V10, V3, V10
+	FMOVQ F10, 3328(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a004a // TBL V10, V2, V10
+	FMOVQ F10, 3840(R3)
+	FMOVQ 1152(R9), F10
+	WORD $0x4e391d47 // AND V7, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070087 // TBL V7, V4, V7
+	FMOVQ F7, 2368(R3)
+	WORD $0x6f3e0547 // USHR V7, V10, $2 of 4-byte lanes
+	WORD $0x4e391ce5 // AND V5, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 2880(R3)
+	WORD $0x6f3c0545 // USHR V5, V10, $4 of 4-byte lanes
+	WORD $0x4e391ca7 // AND V7, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070067 // TBL V7, V3, V7
+	FMOVQ F7, 3392(R3)
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e391d47 // AND V7, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070047 // TBL V7, V2, V7
+	FMOVQ F7, 3904(R3)
+	FMOVQ 1216(R9), F7
+	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a008a // TBL V10, V4, V10
+	FMOVQ F10, 2432(R3)
+	WORD $0x6f3e04ea // USHR V10, V7, $2 of 4-byte lanes
+	WORD $0x4e391d45 // AND V5, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050105 // TBL V5, V8, V5
+	FMOVQ F5, 2944(R3)
+	WORD $0x6f3c04e5 // USHR V5, V7, $4 of 4-byte lanes
+	WORD $0x4e391caa // AND V10, V5, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a006a // TBL V10, V3, V10
+	FMOVQ F10, 3456(R3)
+	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
+	WORD $0x4e391cea // AND V10, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
+	WORD $0x4e0a004a // TBL V10, V2, V10
+	FMOVQ F10, 3968(R3)
+	FMOVQ 1280(R9), F10
+	WORD $0x4e391d47 // AND V7, V10, V25 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e070087 // TBL V7, V4, V7
+	FMOVQ F7, 2496(R3)
+	WORD $0x6f3e0547 // USHR V7, V10, $2 of 4-byte lanes
+	WORD $0x4e391ce4 // AND V4, V7, V25 of 4-byte lanes
+	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
+	WORD $0x4e040104 // TBL V4, V8, V4
+	FMOVQ F4, 3008(R3)
+	WORD $0x6f3c0544 // USHR V4, V10, $4 of 4-byte lanes
+	WORD $0x4e391c88 // AND V8, V4, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080088 // TBL V8, V4, V8
-	FMOVQ F8, 2368(R3)
-	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
-	WORD $0x4e391d03 // AND V3, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2880(R3)
-	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
-	WORD $0x4e391c68 // AND V8, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080008 // TBL V8, V0, V8
-	FMOVQ F8, 3392(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
+	WORD $0x4e080068 // TBL V8, V3, V8
+	FMOVQ F8, 3520(R3)
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x4e391d48 // AND V8, V10, V25 of 4-byte lanes
 	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
 	WORD $0x4e080048 // TBL V8, V2, V8
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1216(R9), F8
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090089 // TBL V9, V4, V9
-	FMOVQ F9, 2432(R3)
-	WORD $0x6f3e0509 // USHR V9, V8, $2 of 4-byte lanes
-	WORD $0x4e391d23 // AND V3, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
-	WORD $0x4e0300a3 // TBL V3, V5, V3
-	FMOVQ F3, 2944(R3)
-	WORD $0x6f3c0503 // USHR V3, V8, $4 of 4-byte lanes
-	WORD $0x4e391c69 // AND V9, V3, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090009 // TBL V9, V0, V9
-	FMOVQ F9, 3456(R3)
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x4e391d09 // AND V9, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e090049 // TBL V9, V2, V9
-	FMOVQ F9, 3968(R3)
-	FMOVQ 1280(R9), F9
-	WORD $0x4e391d28 // AND V8, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
-	WORD $0x4e080088 // TBL V8, V4, V8
-	FMOVQ F8, 2496(R3)
-	WORD $0x6f3e0528 // USHR V8, V9, $2 of 4-byte lanes
-	WORD $0x4e391d04 // AND V4, V8, V25 of 4-byte lanes
-	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e0400a4 // TBL V4, V5, V4
-	FMOVQ F4, 3008(R3)
-	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
-	WORD $0x4e391c85 // AND V5, V4, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050005 // TBL V5, V0, V5
-	FMOVQ F5, 3520(R3)
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e391d25 // AND V5, V9, V25 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e050045 // TBL V5, V2, V5
-	FMOVQ F5, 4032(R3)
+	FMOVQ F8, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -21805,7 +21775,7 @@ part:
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
-	ADD $448, R4
+	ADD $64, R4
 	ADD $960, R7
 	ADD $1344, R0
 	SUBS $1, R5
@@ -21849,739 +21819,733 @@ part:
 	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
 	WORD $0x6e3d1c00 // EOR V0, V0, V29 of 4-byte lanes
 	FMOVQ F0, 0(R4)
-	FMOVQ 32(R9), F1
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1c43 // AND V3, V2, V27 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	WORD $0x4eba9c61 // MUL V1, V3, V26
-	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
-	WORD $0x4eb79c63 // MUL V3, V3, V23
-	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
-	FMOVQ F0, 64(R4)
-	FMOVQ 32(R9), F2
-	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4eba9ca2 // MUL V2, V5, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79ca5 // MUL V5, V5, V23
-	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
-	FMOVQ F0, 128(R4)
-	FMOVQ 96(R9), F4
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
-	WORD $0x4eba9ce4 // MUL V4, V7, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ F0, 192(R4)
-	FMOVQ 96(R9), F0
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	FMOVQ 32(R9), F0
 	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x6f3204c6 // USHR V6, V6, $14 of 4-byte lanes
-	WORD $0x4e3b1cc8 // AND V8, V6, V27 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	WORD $0x4eba9d00 // MUL V0, V8, V26
+	FMOVQ 160(R9), F1
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1c22 // AND V2, V1, V27 of 4-byte lanes
+	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	WORD $0x4eba9c40 // MUL V0, V2, V26
 	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79c42 // MUL V2, V2, V23
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	FMOVQ 32(R9), F1
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
+	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
+	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
+	WORD $0x4eba9c81 // MUL V1, V4, V26
+	WORD $0x4eb98421 // ADD V1, V1, V25 of 4-byte lanes
+	WORD $0x4eb79c84 // MUL V4, V4, V23
+	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
+	FMOVQ 96(R9), F3
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x4f2254a5 // SHL V5, V5, $2 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4ea31cc6 // ORR V6, V6, V3 of 4-byte lanes
+	WORD $0x4eba9cc3 // MUL V3, V6, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79cc6 // MUL V6, V6, V23
+	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
+	FMOVQ 96(R9), F5
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	FMOVQ 160(R9), F7
+	WORD $0x6f3204e7 // USHR V7, V7, $14 of 4-byte lanes
+	WORD $0x4e3b1ce8 // AND V8, V7, V27 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	WORD $0x4eba9d05 // MUL V5, V8, V26
+	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
 	WORD $0x4eb79d08 // MUL V8, V8, V23
 	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
-	FMOVQ 224(R9), F6
+	FMOVQ 224(R9), F7
 	FMOVQ 288(R9), F9
 	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a002b // TBL V11, V1, V10
-	WORD $0x4e0a006a // TBL V10, V3, V10
-	WORD $0x4e358ccc // CMTST V12, V6, V21
+	WORD $0x4e0a000b // TBL V11, V0, V10
+	WORD $0x4e0a004a // TBL V10, V2, V10
+	WORD $0x4e358cec // CMTST V12, V7, V21
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 0(R3)
 	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b00ab // TBL V11, V5, V11
-	WORD $0x4e348cca // CMTST V10, V6, V20
+	WORD $0x4e0b002c // TBL V12, V1, V11
+	WORD $0x4e0b008b // TBL V11, V4, V11
+	WORD $0x4e348cea // CMTST V10, V7, V20
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 512(R3)
 	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008a // TBL V10, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338ccb // CMTST V11, V6, V19
+	WORD $0x4e0c006a // TBL V10, V3, V12
+	WORD $0x4e0c00cc // TBL V12, V6, V12
+	WORD $0x4e338ceb // CMTST V11, V7, V19
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 1024(R3)
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
 	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0009 // TBL V9, V0, V11
+	WORD $0x4e0b00a9 // TBL V9, V5, V11
 	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
-	FMOVQ F6, 1536(R3)
-	FMOVQ 416(R9), F6
+	WORD $0x4e328ce7 // CMTST V7, V7, V18
+	WORD $0x6e691d67 // BSL V7, V11, V9 of 4-byte lanes
+	FMOVQ F7, 1536(R3)
+	FMOVQ 416(R9), F7
 	FMOVQ 480(R9), F9
 	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b002a // TBL V10, V1, V11
-	WORD $0x4e0b006b // TBL V11, V3, V11
-	WORD $0x4e358ccc // CMTST V12, V6, V21
-	PRFM 2112(R12), PLDL1KEEP
+	WORD $0x4e0b000a // TBL V10, V0, V11
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	WORD $0x4e358cec // CMTST V12, V7, V21
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 64(R3)
 	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
+	PRFM 2112(R12), PLDL1KEEP
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a004c // TBL V12, V2, V10
-	WORD $0x4e0a00aa // TBL V10, V5, V10
-	WORD $0x4e348ccb // CMTST V11, V6, V20
+	WORD $0x4e0a002c // TBL V12, V1, V10
+	WORD $0x4e0a008a // TBL V10, V4, V10
+	WORD $0x4e348ceb // CMTST V11, V7, V20
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 576(R3)
 	WORD $0x6f3c052b // USHR V11, V9, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008b // TBL V11, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338cca // CMTST V10, V6, V19
+	WORD $0x4e0c006b // TBL V11, V3, V12
+	WORD $0x4e0c00cc // TBL V12, V6, V12
+	WORD $0x4e338cea // CMTST V10, V7, V19
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 1088(R3)
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
 	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0009 // TBL V9, V0, V10
+	WORD $0x4e0a00a9 // TBL V9, V5, V10
 	WORD $0x4e0a010a // TBL V10, V8, V10
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d46 // BSL V6, V10, V9 of 4-byte lanes
-	FMOVQ F6, 1600(R3)
-	FMOVQ 608(R9), F6
+	WORD $0x4e328ce7 // CMTST V7, V7, V18
+	WORD $0x6e691d47 // BSL V7, V10, V9 of 4-byte lanes
+	FMOVQ F7, 1600(R3)
+	FMOVQ 608(R9), F7
 	FMOVQ 672(R9), F9
 	WORD $0x4e361d2a // AND V10, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a002b // TBL V11, V1, V10
-	WORD $0x4e0a006a // TBL V10, V3, V10
-	WORD $0x4e358ccc // CMTST V12, V6, V21
+	WORD $0x4e0a000b // TBL V11, V0, V10
+	WORD $0x4e0a004a // TBL V10, V2, V10
+	WORD $0x4e358cec // CMTST V12, V7, V21
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 128(R3)
 	WORD $0x6f3e052c // USHR V12, V9, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b00ab // TBL V11, V5, V11
-	WORD $0x4e348cca // CMTST V10, V6, V20
+	WORD $0x4e0b002c // TBL V12, V1, V11
+	WORD $0x4e0b008b // TBL V11, V4, V11
+	WORD $0x4e348cea // CMTST V10, V7, V20
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 640(R3)
 	WORD $0x6f3c052a // USHR V10, V9, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c008a // TBL V10, V4, V12
-	WORD $0x4e0c00ec // TBL V12, V7, V12
-	WORD $0x4e338ccb // CMTST V11, V6, V19
+	WORD $0x4e0c006a // TBL V10, V3, V12
+	WORD $0x4e0c00cc // TBL V12, V6, V12
+	WORD $0x4e338ceb // CMTST V11, V7, V19
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 1152(R3)
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
 	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0009 // TBL V9, V0, V11
+	WORD $0x4e0b00a9 // TBL V9, V5, V11
 	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
-	WORD $0x6e691d66 // BSL V6, V11, V9 of 4-byte lanes
-	FMOVQ F6, 1664(R3)
-	FMOVQ 800(R9), F6
+	WORD $0x4e328ce7 // CMTST V7, V7, V18
+	WORD $0x6e691d67 // BSL V7, V11, V9 of 4-byte lanes
+	FMOVQ F7, 1664(R3)
+	FMOVQ 800(R9), F7
 	FMOVQ 864(R9), F9
 	WORD $0x4e361d2b // AND V11, V9, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0021 // TBL V1, V1, V11
-	WORD $0x4e0b006b // TBL V11, V3, V11
-	WORD $0x4e358cc3 // CMTST V3, V6, V21
-	WORD $0x6e611d63 // BSL V3, V11, V1 of 4-byte lanes
-	FMOVQ F3, 192(R3)
-	WORD $0x6f3e0523 // USHR V3, V9, $2 of 4-byte lanes
-	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
+	WORD $0x4e0b0000 // TBL V0, V0, V11
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	WORD $0x4e358ce2 // CMTST V2, V7, V21
+	WORD $0x6e601d62 // BSL V2, V11, V0 of 4-byte lanes
+	FMOVQ F2, 192(R3)
+	WORD $0x6f3e0522 // USHR V2, V9, $2 of 4-byte lanes
+	WORD $0x4e361c40 // AND V0, V2, V22 of 4-byte lanes
+	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
+	WORD $0x4e000021 // TBL V1, V1, V0
+	WORD $0x4e000080 // TBL V0, V4, V0
+	WORD $0x4e348ce4 // CMTST V4, V7, V20
+	WORD $0x6e611c04 // BSL V4, V0, V1 of 4-byte lanes
+	FMOVQ F4, 704(R3)
+	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
 	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
-	WORD $0x4e010042 // TBL V2, V2, V1
-	WORD $0x4e0100a1 // TBL V1, V5, V1
-	WORD $0x4e348cc5 // CMTST V5, V6, V20
-	WORD $0x6e621c25 // BSL V5, V1, V2 of 4-byte lanes
-	FMOVQ F5, 704(R3)
-	WORD $0x6f3c0525 // USHR V5, V9, $4 of 4-byte lanes
-	WORD $0x4e361ca2 // AND V2, V5, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020084 // TBL V4, V4, V2
-	WORD $0x4e0200e2 // TBL V2, V7, V2
-	WORD $0x4e338cc7 // CMTST V7, V6, V19
-	WORD $0x6e641c47 // BSL V7, V2, V4 of 4-byte lanes
-	FMOVQ F7, 1216(R3)
+	WORD $0x4e010063 // TBL V3, V3, V1
+	WORD $0x4e0100c1 // TBL V1, V6, V1
+	WORD $0x4e338ce6 // CMTST V6, V7, V19
+	WORD $0x6e631c26 // BSL V6, V1, V3 of 4-byte lanes
+	FMOVQ F6, 1216(R3)
 	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x4e361d27 // AND V7, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
-	WORD $0x4e070000 // TBL V0, V0, V7
-	WORD $0x4e070107 // TBL V7, V8, V7
-	WORD $0x4e328cc6 // CMTST V6, V6, V18
+	WORD $0x4e361d26 // AND V6, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
+	WORD $0x4e0600a5 // TBL V5, V5, V6
+	WORD $0x4e060106 // TBL V6, V8, V6
+	WORD $0x4e328ce7 // CMTST V7, V7, V18
+	WORD $0x6e651cc7 // BSL V7, V6, V5 of 4-byte lanes
+	FMOVQ F7, 1728(R3)
 	PRFM 2176(R12), PLDL1KEEP
-	WORD $0x6e601ce6 // BSL V6, V7, V0 of 4-byte lanes
-	FMOVQ F6, 1728(R3)
-	FMOVQ 32(R9), F6
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3b1c07 // AND V7, V0, V27 of 4-byte lanes
-	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
-	WORD $0x4eba9ce6 // MUL V6, V7, V26
-	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ 32(R9), F0
-	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 32(R9), F7
+	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	FMOVQ 160(R9), F5
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3b1ca6 // AND V6, V5, V27 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4eba9cc7 // MUL V7, V6, V26
+	WORD $0x4eb984e7 // ADD V7, V7, V25 of 4-byte lanes
+	WORD $0x4eb79cc6 // MUL V6, V6, V23
+	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
+	FMOVQ 32(R9), F5
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
 	FMOVQ 160(R9), F8
 	WORD $0x6f2c0508 // USHR V8, V8, $20 of 4-byte lanes
 	WORD $0x4e3b1d09 // AND V9, V8, V27 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4eba9d20 // MUL V0, V9, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	WORD $0x4eba9d25 // MUL V5, V9, V26
+	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
 	WORD $0x4eb79d29 // MUL V9, V9, V23
 	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
 	FMOVQ 96(R9), F8
 	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
-	WORD $0x4e3b1c82 // AND V2, V4, V27 of 4-byte lanes
-	WORD $0x4ea81c42 // ORR V2, V2, V8 of 4-byte lanes
-	WORD $0x4eba9c48 // MUL V8, V2, V26
+	FMOVQ 160(R9), F3
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
+	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
+	WORD $0x4eba9c28 // MUL V8, V1, V26
 	WORD $0x4eb98508 // ADD V8, V8, V25 of 4-byte lanes
-	WORD $0x4eb79c42 // MUL V2, V2, V23
-	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 96(R9), F4
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F5
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
-	WORD $0x4e3b1ca1 // AND V1, V5, V27 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	WORD $0x4eba9c24 // MUL V4, V1, V26
-	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
 	WORD $0x4eb79c21 // MUL V1, V1, V23
 	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ 224(R9), F5
-	FMOVQ 352(R9), F3
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	FMOVQ 96(R9), F3
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	FMOVQ 160(R9), F4
+	WORD $0x6f2a0484 // USHR V4, V4, $22 of 4-byte lanes
+	WORD $0x4e3b1c80 // AND V0, V4, V27 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4eba9c03 // MUL V3, V0, V26
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x4eb79c00 // MUL V0, V0, V23
+	WORD $0x6ea08700 // SUB V0, V24, V0 of 4-byte lanes
+	FMOVQ 224(R9), F4
+	FMOVQ 352(R9), F2
+	WORD $0x4e361c4b // AND V11, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ca // TBL V10, V6, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x4e0b00ea // TBL V10, V7, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e318c8c // CMTST V12, V4, V17
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 256(R3)
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
+	WORD $0x6f3e044c // USHR V12, V2, $2 of 4-byte lanes
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a00ac // TBL V12, V5, V10
 	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e308cab // CMTST V11, V5, V16
+	WORD $0x4e308c8b // CMTST V11, V4, V16
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 768(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x6f3c044b // USHR V11, V2, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
 	WORD $0x4e0c010b // TBL V11, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c002c // TBL V12, V1, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8caa // CMTST V10, V5, V31
+	WORD $0x4e3f8c8a // CMTST V10, V4, V31
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 1280(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e361c4a // AND V10, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0083 // TBL V3, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e0a0062 // TBL V2, V3, V10
+	WORD $0x4e0a000a // TBL V10, V0, V10
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
-	FMOVQ F5, 1792(R3)
-	FMOVQ 416(R9), F5
-	FMOVQ 544(R9), F3
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4e3f8c84 // CMTST V4, V4, V31
+	WORD $0x6e621d44 // BSL V4, V10, V2 of 4-byte lanes
+	FMOVQ F4, 1792(R3)
+	FMOVQ 416(R9), F4
+	FMOVQ 544(R9), F2
+	WORD $0x4e361c4a // AND V10, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00cb // TBL V11, V6, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x4e0a00eb // TBL V11, V7, V10
+	WORD $0x4e0a00ca // TBL V10, V6, V10
+	WORD $0x4e318c8c // CMTST V12, V4, V17
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 320(R3)
+	WORD $0x6f3e044c // USHR V12, V2, $2 of 4-byte lanes
 	PRFM 2240(R12), PLDL1KEEP
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000c // TBL V12, V0, V11
+	WORD $0x4e0b00ac // TBL V12, V5, V11
 	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e308caa // CMTST V10, V5, V16
+	WORD $0x4e308c8a // CMTST V10, V4, V16
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 832(R3)
-	WORD $0x6f3c046a // USHR V10, V3, $4 of 4-byte lanes
+	WORD $0x6f3c044a // USHR V10, V2, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
 	WORD $0x4e0c010a // TBL V10, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c002c // TBL V12, V1, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8cab // CMTST V11, V5, V31
+	WORD $0x4e3f8c8b // CMTST V11, V4, V31
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 1344(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e361c4b // AND V11, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0083 // TBL V3, V4, V11
-	WORD $0x4e0b002b // TBL V11, V1, V11
+	WORD $0x4e0b0062 // TBL V2, V3, V11
+	WORD $0x4e0b000b // TBL V11, V0, V11
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d65 // BSL V5, V11, V3 of 4-byte lanes
-	FMOVQ F5, 1856(R3)
-	FMOVQ 608(R9), F5
-	FMOVQ 736(R9), F3
-	WORD $0x4e361c6b // AND V11, V3, V22 of 4-byte lanes
+	WORD $0x4e3f8c84 // CMTST V4, V4, V31
+	WORD $0x6e621d64 // BSL V4, V11, V2 of 4-byte lanes
+	FMOVQ F4, 1856(R3)
+	FMOVQ 608(R9), F4
+	FMOVQ 736(R9), F2
+	WORD $0x4e361c4b // AND V11, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ca // TBL V10, V6, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e318cac // CMTST V12, V5, V17
+	WORD $0x4e0b00ea // TBL V10, V7, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e318c8c // CMTST V12, V4, V17
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 384(R3)
-	WORD $0x6f3e046c // USHR V12, V3, $2 of 4-byte lanes
+	WORD $0x6f3e044c // USHR V12, V2, $2 of 4-byte lanes
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000c // TBL V12, V0, V10
+	WORD $0x4e0a00ac // TBL V12, V5, V10
 	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e308cab // CMTST V11, V5, V16
+	WORD $0x4e308c8b // CMTST V11, V4, V16
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 896(R3)
-	WORD $0x6f3c046b // USHR V11, V3, $4 of 4-byte lanes
+	WORD $0x6f3c044b // USHR V11, V2, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
 	WORD $0x4e0c010b // TBL V11, V8, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c002c // TBL V12, V1, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8caa // CMTST V10, V5, V31
+	WORD $0x4e3f8c8a // CMTST V10, V4, V31
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 1408(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e361c4a // AND V10, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0083 // TBL V3, V4, V10
-	WORD $0x4e0a002a // TBL V10, V1, V10
+	WORD $0x4e0a0062 // TBL V2, V3, V10
+	WORD $0x4e0a000a // TBL V10, V0, V10
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e631d45 // BSL V5, V10, V3 of 4-byte lanes
-	FMOVQ F5, 1920(R3)
-	FMOVQ 800(R9), F5
-	FMOVQ 928(R9), F3
-	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4e3f8c84 // CMTST V4, V4, V31
+	WORD $0x6e621d44 // BSL V4, V10, V2 of 4-byte lanes
+	FMOVQ F4, 1920(R3)
+	FMOVQ 800(R9), F4
+	FMOVQ 928(R9), F2
+	WORD $0x4e361c4a // AND V10, V2, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00c6 // TBL V6, V6, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e318ca7 // CMTST V7, V5, V17
-	WORD $0x6e661d47 // BSL V7, V10, V6 of 4-byte lanes
-	FMOVQ F7, 448(R3)
-	WORD $0x6f3e0467 // USHR V7, V3, $2 of 4-byte lanes
-	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1cc6 // ORR V6, V6, V30 of 4-byte lanes
-	WORD $0x4e060000 // TBL V0, V0, V6
-	WORD $0x4e060126 // TBL V6, V9, V6
-	WORD $0x4e308ca9 // CMTST V9, V5, V16
-	WORD $0x6e601cc9 // BSL V9, V6, V0 of 4-byte lanes
+	WORD $0x4e0a00e7 // TBL V7, V7, V10
+	WORD $0x4e0a00ca // TBL V10, V6, V10
+	WORD $0x4e318c86 // CMTST V6, V4, V17
+	WORD $0x6e671d46 // BSL V6, V10, V7 of 4-byte lanes
+	FMOVQ F6, 448(R3)
+	WORD $0x6f3e0446 // USHR V6, V2, $2 of 4-byte lanes
+	WORD $0x4e361cc7 // AND V7, V6, V22 of 4-byte lanes
+	WORD $0x4ebe1ce7 // ORR V7, V7, V30 of 4-byte lanes
+	WORD $0x4e0700a5 // TBL V5, V5, V7
+	WORD $0x4e070127 // TBL V7, V9, V7
+	WORD $0x4e308c89 // CMTST V9, V4, V16
+	WORD $0x6e651ce9 // BSL V9, V7, V5 of 4-byte lanes
 	FMOVQ F9, 960(R3)
-	WORD $0x6f3c0469 // USHR V9, V3, $4 of 4-byte lanes
-	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e000108 // TBL V8, V8, V0
-	WORD $0x4e000040 // TBL V0, V2, V0
+	WORD $0x6f3c0449 // USHR V9, V2, $4 of 4-byte lanes
+	WORD $0x4e361d25 // AND V5, V9, V22 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050108 // TBL V8, V8, V5
+	WORD $0x4e050025 // TBL V5, V1, V5
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8ca2 // CMTST V2, V5, V31
-	WORD $0x6e681c02 // BSL V2, V0, V8 of 4-byte lanes
-	FMOVQ F2, 1472(R3)
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x4e361c62 // AND V2, V3, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020084 // TBL V4, V4, V2
-	WORD $0x4e020022 // TBL V2, V1, V2
+	WORD $0x4e3f8c81 // CMTST V1, V4, V31
+	WORD $0x6e681ca1 // BSL V1, V5, V8 of 4-byte lanes
+	FMOVQ F1, 1472(R3)
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x4e361c41 // AND V1, V2, V22 of 4-byte lanes
+	WORD $0x4ebe1c21 // ORR V1, V1, V30 of 4-byte lanes
+	WORD $0x4e010063 // TBL V3, V3, V1
+	WORD $0x4e010001 // TBL V1, V0, V1
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8ca5 // CMTST V5, V5, V31
-	WORD $0x6e641c45 // BSL V5, V2, V4 of 4-byte lanes
-	FMOVQ F5, 1984(R3)
+	WORD $0x4e3f8c84 // CMTST V4, V4, V31
+	WORD $0x6e631c24 // BSL V4, V1, V3 of 4-byte lanes
+	FMOVQ F4, 1984(R3)
 	PRFM 2304(R12), PLDL1KEEP
-	FMOVD (R10), F5
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3d1ca5 // EOR V5, V5, V29 of 4-byte lanes
-	FMOVQ F5, 256(R4)
+	FMOVD (R10), F4
+	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3d1c84 // EOR V4, V4, V29 of 4-byte lanes
+	FMOVQ F4, 64(R4)
 	FMOVQ 32(R9), F4
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	FMOVQ 160(R9), F2
-	WORD $0x4e3b1c41 // AND V1, V2, V27 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
 	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
 	WORD $0x4eba9c24 // MUL V4, V1, V26
 	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
 	WORD $0x4eb79c21 // MUL V1, V1, V23
 	WORD $0x6ea18701 // SUB V1, V24, V1 of 4-byte lanes
-	FMOVQ F5, 320(R4)
-	FMOVQ 32(R9), F2
-	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1c68 // AND V8, V3, V27 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4eba9d02 // MUL V2, V8, V26
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x4eb79d08 // MUL V8, V8, V23
-	WORD $0x6ea88708 // SUB V8, V24, V8 of 4-byte lanes
-	FMOVQ F5, 384(R4)
-	FMOVQ 96(R9), F3
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	FMOVQ 32(R9), F3
+	WORD $0x6f2c0463 // USHR V3, V3, $20 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	FMOVQ 160(R9), F0
-	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
-	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4eba9d23 // MUL V3, V9, V26
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1c02 // AND V2, V0, V27 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4eba9c43 // MUL V3, V2, V26
 	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x4eb79d29 // MUL V9, V9, V23
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ F5, 448(R4)
-	FMOVQ 96(R9), F5
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 160(R9), F0
-	WORD $0x6f2e0400 // USHR V0, V0, $18 of 4-byte lanes
-	WORD $0x4e3b1c06 // AND V6, V0, V27 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4eba9cc5 // MUL V5, V6, V26
-	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
-	WORD $0x4eb79cc6 // MUL V6, V6, V23
-	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
-	FMOVQ 992(R9), F0
-	FMOVQ 1056(R9), F7
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x4eb79c42 // MUL V2, V2, V23
+	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
+	FMOVQ 96(R9), F0
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F8
+	WORD $0x6f3e0508 // USHR V8, V8, $2 of 4-byte lanes
+	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
+	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
+	WORD $0x4eba9ca0 // MUL V0, V5, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
+	WORD $0x4eb79ca5 // MUL V5, V5, V23
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	FMOVQ 96(R9), F8
+	WORD $0x6f2c0508 // USHR V8, V8, $20 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	FMOVQ 160(R9), F9
+	WORD $0x6f2e0529 // USHR V9, V9, $18 of 4-byte lanes
+	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
+	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
+	WORD $0x4eba9ce8 // MUL V8, V7, V26
+	WORD $0x4eb98508 // ADD V8, V8, V25 of 4-byte lanes
+	WORD $0x4eb79ce7 // MUL V7, V7, V23
+	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
+	FMOVQ 992(R9), F9
+	FMOVQ 1056(R9), F6
+	WORD $0x4e361cca // AND V10, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
 	WORD $0x4e0a008b // TBL V11, V4, V10
 	WORD $0x4e0a002a // TBL V10, V1, V10
-	WORD $0x4e358c0c // CMTST V12, V0, V21
+	WORD $0x4e358d2c // CMTST V12, V9, V21
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 2048(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x6f3e04cc // USHR V12, V6, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e348c0a // CMTST V10, V0, V20
+	WORD $0x4e0b006c // TBL V12, V3, V11
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	WORD $0x4e348d2a // CMTST V10, V9, V20
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 2560(R3)
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x6f3c04ca // USHR V10, V6, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006a // TBL V10, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0b // CMTST V11, V0, V19
+	WORD $0x4e0c000a // TBL V10, V0, V12
+	WORD $0x4e0c00ac // TBL V12, V5, V12
+	WORD $0x4e338d2b // CMTST V11, V9, V19
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 3072(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e361ccb // AND V11, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00a7 // TBL V7, V5, V11
-	WORD $0x4e0b00cb // TBL V11, V6, V11
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
-	FMOVQ F0, 3584(R3)
-	FMOVQ 1184(R9), F0
-	FMOVQ 1248(R9), F7
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4e0b0106 // TBL V6, V8, V11
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	WORD $0x4e328d29 // CMTST V9, V9, V18
+	WORD $0x6e661d69 // BSL V9, V11, V6 of 4-byte lanes
+	FMOVQ F9, 3584(R3)
+	FMOVQ 1184(R9), F9
+	FMOVQ 1248(R9), F6
+	WORD $0x4e361ccb // AND V11, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
 	WORD $0x4e0b008a // TBL V10, V4, V11
 	WORD $0x4e0b002b // TBL V11, V1, V11
-	WORD $0x4e358c0c // CMTST V12, V0, V21
+	WORD $0x4e358d2c // CMTST V12, V9, V21
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 2112(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x6f3e04cc // USHR V12, V6, $2 of 4-byte lanes
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a004c // TBL V12, V2, V10
-	WORD $0x4e0a010a // TBL V10, V8, V10
-	WORD $0x4e348c0b // CMTST V11, V0, V20
+	WORD $0x4e0a006c // TBL V12, V3, V10
+	WORD $0x4e0a004a // TBL V10, V2, V10
+	WORD $0x4e348d2b // CMTST V11, V9, V20
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 2624(R3)
-	WORD $0x6f3c04eb // USHR V11, V7, $4 of 4-byte lanes
+	WORD $0x6f3c04cb // USHR V11, V6, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006b // TBL V11, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0a // CMTST V10, V0, V19
+	WORD $0x4e0c000b // TBL V11, V0, V12
+	WORD $0x4e0c00ac // TBL V12, V5, V12
+	WORD $0x4e338d2a // CMTST V10, V9, V19
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 3136(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e361cca // AND V10, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00a7 // TBL V7, V5, V10
-	WORD $0x4e0a00ca // TBL V10, V6, V10
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d40 // BSL V0, V10, V7 of 4-byte lanes
-	FMOVQ F0, 3648(R3)
-	FMOVQ 1376(R9), F0
-	FMOVQ 1440(R9), F7
-	WORD $0x4e361cea // AND V10, V7, V22 of 4-byte lanes
+	WORD $0x4e0a0106 // TBL V6, V8, V10
+	WORD $0x4e0a00ea // TBL V10, V7, V10
+	WORD $0x4e328d29 // CMTST V9, V9, V18
+	WORD $0x6e661d49 // BSL V9, V10, V6 of 4-byte lanes
+	FMOVQ F9, 3648(R3)
+	FMOVQ 1376(R9), F9
+	FMOVQ 1440(R9), F6
+	WORD $0x4e361cca // AND V10, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	PRFM 2368(R12), PLDL1KEEP
 	WORD $0x4e0a008b // TBL V11, V4, V10
 	WORD $0x4e0a002a // TBL V10, V1, V10
-	WORD $0x4e358c0c // CMTST V12, V0, V21
+	PRFM 2368(R12), PLDL1KEEP
+	WORD $0x4e358d2c // CMTST V12, V9, V21
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 2176(R3)
-	WORD $0x6f3e04ec // USHR V12, V7, $2 of 4-byte lanes
+	WORD $0x6f3e04cc // USHR V12, V6, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b004c // TBL V12, V2, V11
-	WORD $0x4e0b010b // TBL V11, V8, V11
-	WORD $0x4e348c0a // CMTST V10, V0, V20
+	WORD $0x4e0b006c // TBL V12, V3, V11
+	WORD $0x4e0b004b // TBL V11, V2, V11
+	WORD $0x4e348d2a // CMTST V10, V9, V20
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 2688(R3)
-	WORD $0x6f3c04ea // USHR V10, V7, $4 of 4-byte lanes
+	WORD $0x6f3c04ca // USHR V10, V6, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c006a // TBL V10, V3, V12
-	WORD $0x4e0c012c // TBL V12, V9, V12
-	WORD $0x4e338c0b // CMTST V11, V0, V19
+	WORD $0x4e0c000a // TBL V10, V0, V12
+	WORD $0x4e0c00ac // TBL V12, V5, V12
+	WORD $0x4e338d2b // CMTST V11, V9, V19
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 3200(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e361ccb // AND V11, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00a7 // TBL V7, V5, V11
-	WORD $0x4e0b00cb // TBL V11, V6, V11
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e671d60 // BSL V0, V11, V7 of 4-byte lanes
-	FMOVQ F0, 3712(R3)
-	FMOVQ 1568(R9), F0
-	FMOVQ 1632(R9), F7
-	WORD $0x4e361ceb // AND V11, V7, V22 of 4-byte lanes
+	WORD $0x4e0b0106 // TBL V6, V8, V11
+	WORD $0x4e0b00eb // TBL V11, V7, V11
+	WORD $0x4e328d29 // CMTST V9, V9, V18
+	WORD $0x6e661d69 // BSL V9, V11, V6 of 4-byte lanes
+	FMOVQ F9, 3712(R3)
+	FMOVQ 1568(R9), F9
+	FMOVQ 1632(R9), F6
+	WORD $0x4e361ccb // AND V11, V6, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
 	WORD $0x4e0b0084 // TBL V4, V4, V11
 	WORD $0x4e0b002b // TBL V11, V1, V11
-	WORD $0x4e358c01 // CMTST V1, V0, V21
+	WORD $0x4e358d21 // CMTST V1, V9, V21
 	WORD $0x6e641d61 // BSL V1, V11, V4 of 4-byte lanes
 	FMOVQ F1, 2240(R3)
-	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
+	WORD $0x6f3e04c1 // USHR V1, V6, $2 of 4-byte lanes
 	WORD $0x4e361c24 // AND V4, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1c84 // ORR V4, V4, V30 of 4-byte lanes
-	WORD $0x4e040042 // TBL V2, V2, V4
-	WORD $0x4e040104 // TBL V4, V8, V4
-	WORD $0x4e348c08 // CMTST V8, V0, V20
-	WORD $0x6e621c88 // BSL V8, V4, V2 of 4-byte lanes
-	FMOVQ F8, 2752(R3)
-	WORD $0x6f3c04e8 // USHR V8, V7, $4 of 4-byte lanes
-	WORD $0x4e361d02 // AND V2, V8, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020063 // TBL V3, V3, V2
-	WORD $0x4e020122 // TBL V2, V9, V2
-	WORD $0x4e338c09 // CMTST V9, V0, V19
-	WORD $0x6e631c49 // BSL V9, V2, V3 of 4-byte lanes
-	FMOVQ F9, 3264(R3)
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x4e361ce9 // AND V9, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
-	WORD $0x4e0900a5 // TBL V5, V5, V9
-	WORD $0x4e0900c9 // TBL V9, V6, V9
-	WORD $0x4e328c00 // CMTST V0, V0, V18
-	WORD $0x6e651d20 // BSL V0, V9, V5 of 4-byte lanes
-	FMOVQ F0, 3776(R3)
-	FMOVQ 32(R9), F0
-	WORD $0x6f340400 // USHR V0, V0, $12 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	FMOVQ 160(R9), F5
-	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
-	WORD $0x4eba9d20 // MUL V0, V9, V26
-	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
-	WORD $0x4eb79d29 // MUL V9, V9, V23
-	WORD $0x6ea98709 // SUB V9, V24, V9 of 4-byte lanes
-	FMOVQ 32(R9), F5
-	WORD $0x6f2404a5 // USHR V5, V5, $28 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
-	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
-	WORD $0x4eba9ce5 // MUL V5, V7, V26
-	WORD $0x4eb984a5 // ADD V5, V5, V25 of 4-byte lanes
-	WORD $0x4eb79ce7 // MUL V7, V7, V23
-	WORD $0x6ea78707 // SUB V7, V24, V7 of 4-byte lanes
-	FMOVQ 96(R9), F6
-	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	FMOVQ 160(R9), F3
-	WORD $0x6f360463 // USHR V3, V3, $10 of 4-byte lanes
-	WORD $0x4e3b1c62 // AND V2, V3, V27 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4eba9c46 // MUL V6, V2, V26
-	WORD $0x4eb984c6 // ADD V6, V6, V25 of 4-byte lanes
-	WORD $0x4eb79c42 // MUL V2, V2, V23
-	WORD $0x6ea28702 // SUB V2, V24, V2 of 4-byte lanes
-	FMOVQ 96(R9), F3
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e040063 // TBL V3, V3, V4
+	WORD $0x4e040044 // TBL V4, V2, V4
+	WORD $0x4e348d22 // CMTST V2, V9, V20
+	WORD $0x6e631c82 // BSL V2, V4, V3 of 4-byte lanes
+	FMOVQ F2, 2752(R3)
+	WORD $0x6f3c04c2 // USHR V2, V6, $4 of 4-byte lanes
+	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030000 // TBL V0, V0, V3
+	WORD $0x4e0300a3 // TBL V3, V5, V3
+	WORD $0x4e338d25 // CMTST V5, V9, V19
+	WORD $0x6e601c65 // BSL V5, V3, V0 of 4-byte lanes
+	FMOVQ F5, 3264(R3)
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x4e361cc5 // AND V5, V6, V22 of 4-byte lanes
+	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
+	WORD $0x4e050108 // TBL V8, V8, V5
+	WORD $0x4e0500e5 // TBL V5, V7, V5
+	WORD $0x4e328d29 // CMTST V9, V9, V18
+	WORD $0x6e681ca9 // BSL V9, V5, V8 of 4-byte lanes
+	FMOVQ F9, 3776(R3)
+	FMOVQ 32(R9), F9
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x4e3c1d29 // AND V9, V9, V28 of 4-byte lanes
 	FMOVQ 160(R9), F8
-	WORD $0x6f260508 // USHR V8, V8, $26 of 4-byte lanes
-	WORD $0x4e3b1d04 // AND V4, V8, V27 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4eba9c83 // MUL V3, V4, V26
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
+	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
+	WORD $0x4eba9ca9 // MUL V9, V5, V26
+	WORD $0x4eb98529 // ADD V9, V9, V25 of 4-byte lanes
+	WORD $0x4eb79ca5 // MUL V5, V5, V23
+	WORD $0x6ea58705 // SUB V5, V24, V5 of 4-byte lanes
+	FMOVQ 32(R9), F8
+	WORD $0x6f240508 // USHR V8, V8, $28 of 4-byte lanes
+	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	FMOVQ 160(R9), F7
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3b1ce6 // AND V6, V7, V27 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	WORD $0x4eba9cc8 // MUL V8, V6, V26
+	WORD $0x4eb98508 // ADD V8, V8, V25 of 4-byte lanes
+	WORD $0x4eb79cc6 // MUL V6, V6, V23
+	WORD $0x6ea68706 // SUB V6, V24, V6 of 4-byte lanes
+	FMOVQ 96(R9), F7
+	WORD $0x6f3404e7 // USHR V7, V7, $12 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
+	WORD $0x4e3b1c03 // AND V3, V0, V27 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4eba9c67 // MUL V7, V3, V26
+	WORD $0x4eb984e7 // ADD V7, V7, V25 of 4-byte lanes
+	WORD $0x4eb79c63 // MUL V3, V3, V23
+	WORD $0x6ea38703 // SUB V3, V24, V3 of 4-byte lanes
+	FMOVQ 96(R9), F0
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
+	FMOVQ 160(R9), F2
+	WORD $0x6f260442 // USHR V2, V2, $26 of 4-byte lanes
+	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
+	WORD $0x4ea01c84 // ORR V4, V4, V0 of 4-byte lanes
+	WORD $0x4eba9c80 // MUL V0, V4, V26
+	WORD $0x4eb98400 // ADD V0, V0, V25 of 4-byte lanes
 	WORD $0x4eb79c84 // MUL V4, V4, V23
 	WORD $0x6ea48704 // SUB V4, V24, V4 of 4-byte lanes
-	FMOVQ 992(R9), F8
+	FMOVQ 992(R9), F2
 	FMOVQ 1120(R9), F1
 	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000a // TBL V10, V0, V11
-	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x4e0b012a // TBL V10, V9, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e318c4c // CMTST V12, V2, V17
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 2304(R3)
 	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00ac // TBL V12, V5, V10
+	WORD $0x4e0a010c // TBL V12, V8, V10
+	WORD $0x4e0a00ca // TBL V10, V6, V10
 	PRFM 2432(R12), PLDL1KEEP
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e308d0b // CMTST V11, V8, V16
+	WORD $0x4e308c4b // CMTST V11, V2, V16
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 2816(R3)
 	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00cb // TBL V11, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c00eb // TBL V11, V7, V12
+	WORD $0x4e0c006c // TBL V12, V3, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0a // CMTST V10, V8, V31
+	WORD $0x4e3f8c4a // CMTST V10, V2, V31
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 3328(R3)
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0061 // TBL V1, V3, V10
+	WORD $0x4e0a0001 // TBL V1, V0, V10
 	WORD $0x4e0a008a // TBL V10, V4, V10
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
-	FMOVQ F8, 3840(R3)
-	FMOVQ 1184(R9), F8
+	WORD $0x4e3f8c42 // CMTST V2, V2, V31
+	WORD $0x6e611d42 // BSL V2, V10, V1 of 4-byte lanes
+	FMOVQ F2, 3840(R3)
+	FMOVQ 1184(R9), F2
 	FMOVQ 1312(R9), F1
 	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a000b // TBL V11, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x4e0a012b // TBL V11, V9, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	WORD $0x4e318c4c // CMTST V12, V2, V17
 	WORD $0x6e6b1d4c // BSL V12, V10, V11 of 4-byte lanes
 	FMOVQ F12, 2368(R3)
 	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
 	WORD $0x4e361d8b // AND V11, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b00ac // TBL V12, V5, V11
-	WORD $0x4e0b00eb // TBL V11, V7, V11
-	WORD $0x4e308d0a // CMTST V10, V8, V16
+	WORD $0x4e0b010c // TBL V12, V8, V11
+	WORD $0x4e0b00cb // TBL V11, V6, V11
+	WORD $0x4e308c4a // CMTST V10, V2, V16
 	WORD $0x6e6c1d6a // BSL V10, V11, V12 of 4-byte lanes
 	FMOVQ F10, 2880(R3)
 	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
 	WORD $0x4e361d4c // AND V12, V10, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00ca // TBL V10, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c00ea // TBL V10, V7, V12
+	WORD $0x4e0c006c // TBL V12, V3, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0b // CMTST V11, V8, V31
+	WORD $0x4e3f8c4b // CMTST V11, V2, V31
 	WORD $0x6e6a1d8b // BSL V11, V12, V10 of 4-byte lanes
 	FMOVQ F11, 3392(R3)
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b0061 // TBL V1, V3, V11
+	WORD $0x4e0b0001 // TBL V1, V0, V11
 	WORD $0x4e0b008b // TBL V11, V4, V11
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d68 // BSL V8, V11, V1 of 4-byte lanes
-	FMOVQ F8, 3904(R3)
-	FMOVQ 1376(R9), F8
+	WORD $0x4e3f8c42 // CMTST V2, V2, V31
+	WORD $0x6e611d62 // BSL V2, V11, V1 of 4-byte lanes
+	FMOVQ F2, 3904(R3)
+	FMOVQ 1376(R9), F2
 	FMOVQ 1504(R9), F1
 	WORD $0x4e361c2b // AND V11, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d6b // ORR V11, V11, V30 of 4-byte lanes
-	WORD $0x4e0b000a // TBL V10, V0, V11
-	WORD $0x4e0b012b // TBL V11, V9, V11
-	WORD $0x4e318d0c // CMTST V12, V8, V17
+	WORD $0x4e0b012a // TBL V10, V9, V11
+	WORD $0x4e0b00ab // TBL V11, V5, V11
+	WORD $0x4e318c4c // CMTST V12, V2, V17
 	WORD $0x6e6a1d6c // BSL V12, V11, V10 of 4-byte lanes
 	FMOVQ F12, 2432(R3)
 	WORD $0x6f3e042c // USHR V12, V1, $2 of 4-byte lanes
 	WORD $0x4e361d8a // AND V10, V12, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a00ac // TBL V12, V5, V10
-	WORD $0x4e0a00ea // TBL V10, V7, V10
-	WORD $0x4e308d0b // CMTST V11, V8, V16
+	WORD $0x4e0a010c // TBL V12, V8, V10
+	WORD $0x4e0a00ca // TBL V10, V6, V10
+	WORD $0x4e308c4b // CMTST V11, V2, V16
 	WORD $0x6e6c1d4b // BSL V11, V10, V12 of 4-byte lanes
 	FMOVQ F11, 2944(R3)
 	WORD $0x6f3c042b // USHR V11, V1, $4 of 4-byte lanes
 	WORD $0x4e361d6c // AND V12, V11, V22 of 4-byte lanes
 	WORD $0x4ebe1d8c // ORR V12, V12, V30 of 4-byte lanes
-	WORD $0x4e0c00cb // TBL V11, V6, V12
-	WORD $0x4e0c004c // TBL V12, V2, V12
+	WORD $0x4e0c00eb // TBL V11, V7, V12
+	WORD $0x4e0c006c // TBL V12, V3, V12
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d0a // CMTST V10, V8, V31
+	WORD $0x4e3f8c4a // CMTST V10, V2, V31
 	WORD $0x6e6b1d8a // BSL V10, V12, V11 of 4-byte lanes
 	FMOVQ F10, 3456(R3)
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0061 // TBL V1, V3, V10
+	WORD $0x4e0a0001 // TBL V1, V0, V10
 	WORD $0x4e0a008a // TBL V10, V4, V10
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e611d48 // BSL V8, V10, V1 of 4-byte lanes
-	FMOVQ F8, 3968(R3)
-	FMOVQ 1568(R9), F8
+	WORD $0x4e3f8c42 // CMTST V2, V2, V31
+	WORD $0x6e611d42 // BSL V2, V10, V1 of 4-byte lanes
+	FMOVQ F2, 3968(R3)
+	FMOVQ 1568(R9), F2
 	FMOVQ 1696(R9), F1
 	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
 	WORD $0x4ebe1d4a // ORR V10, V10, V30 of 4-byte lanes
-	WORD $0x4e0a0000 // TBL V0, V0, V10
-	WORD $0x4e0a012a // TBL V10, V9, V10
-	WORD $0x4e318d09 // CMTST V9, V8, V17
-	WORD $0x6e601d49 // BSL V9, V10, V0 of 4-byte lanes
-	FMOVQ F9, 2496(R3)
-	WORD $0x6f3e0429 // USHR V9, V1, $2 of 4-byte lanes
-	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
-	WORD $0x4ebe1c00 // ORR V0, V0, V30 of 4-byte lanes
-	WORD $0x4e0000a5 // TBL V5, V5, V0
-	WORD $0x4e0000e0 // TBL V0, V7, V0
-	WORD $0x4e308d07 // CMTST V7, V8, V16
-	WORD $0x6e651c07 // BSL V7, V0, V5 of 4-byte lanes
-	FMOVQ F7, 3008(R3)
-	WORD $0x6f3c0427 // USHR V7, V1, $4 of 4-byte lanes
-	WORD $0x4e361ce5 // AND V5, V7, V22 of 4-byte lanes
-	WORD $0x4ebe1ca5 // ORR V5, V5, V30 of 4-byte lanes
-	WORD $0x4e0500c6 // TBL V6, V6, V5
-	WORD $0x4e050045 // TBL V5, V2, V5
+	WORD $0x4e0a0129 // TBL V9, V9, V10
+	WORD $0x4e0a00aa // TBL V10, V5, V10
+	WORD $0x4e318c45 // CMTST V5, V2, V17
+	WORD $0x6e691d45 // BSL V5, V10, V9 of 4-byte lanes
+	FMOVQ F5, 2496(R3)
+	WORD $0x6f3e0425 // USHR V5, V1, $2 of 4-byte lanes
+	WORD $0x4e361ca9 // AND V9, V5, V22 of 4-byte lanes
+	WORD $0x4ebe1d29 // ORR V9, V9, V30 of 4-byte lanes
+	WORD $0x4e090108 // TBL V8, V8, V9
+	WORD $0x4e0900c9 // TBL V9, V6, V9
+	WORD $0x4e308c46 // CMTST V6, V2, V16
+	WORD $0x6e681d26 // BSL V6, V9, V8 of 4-byte lanes
+	FMOVQ F6, 3008(R3)
+	WORD $0x6f3c0426 // USHR V6, V1, $4 of 4-byte lanes
+	WORD $0x4e361cc8 // AND V8, V6, V22 of 4-byte lanes
+	WORD $0x4ebe1d08 // ORR V8, V8, V30 of 4-byte lanes
+	WORD $0x4e0800e7 // TBL V7, V7, V8
+	WORD $0x4e080068 // TBL V8, V3, V8
 	FMOVQ 320(R11), F31
-	WORD $0x4e3f8d02 // CMTST V2, V8, V31
-	WORD $0x6e661ca2 // BSL V2, V5, V6 of 4-byte lanes
-	FMOVQ F2, 3520(R3)
+	WORD $0x4e3f8c43 // CMTST V3, V2, V31
+	WORD $0x6e671d03 // BSL V3, V8, V7 of 4-byte lanes
+	FMOVQ F3, 3520(R3)
 	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ebe1c42 // ORR V2, V2, V30 of 4-byte lanes
-	WORD $0x4e020063 // TBL V3, V3, V2
-	WORD $0x4e020082 // TBL V2, V4, V2
+	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
+	WORD $0x4ebe1c63 // ORR V3, V3, V30 of 4-byte lanes
+	WORD $0x4e030000 // TBL V0, V0, V3
+	WORD $0x4e030083 // TBL V3, V4, V3
 	FMOVQ 656(R11), F31
-	WORD $0x4e3f8d08 // CMTST V8, V8, V31
-	WORD $0x6e631c48 // BSL V8, V2, V3 of 4-byte lanes
-	FMOVQ F8, 4032(R3)
+	WORD $0x4e3f8c42 // CMTST V2, V2, V31
+	WORD $0x6e601c62 // BSL V2, V3, V0 of 4-byte lanes
+	FMOVQ F2, 4032(R3)
 	ADD $16, R9
 	ADD $16, R3
 	ADD $16, R4
@@ -22591,7 +22555,7 @@ part:
 	SUBS $1, R13
 	BNE part
 	ADD $4032, R3
-	ADD $448, R4
+	ADD $64, R4
 	ADD $960, R7
 	ADD $1760, R0
 	SUBS $1, R5
@@ -34378,16 +34342,19 @@ TEXT ·tile32x1(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F1
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
@@ -34444,17 +34411,17 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -34495,13 +34462,13 @@ zero:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -34598,23 +34565,23 @@ loop:
 	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tile32x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
@@ -34639,19 +34606,23 @@ TEXT ·tile32x2(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F3
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
@@ -34728,27 +34699,27 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -34806,14 +34777,14 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -34966,30 +34937,30 @@ loop:
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tile32x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
@@ -35017,22 +34988,27 @@ TEXT ·tile32x3(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F5
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	ADD R5, R2, R3
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
@@ -35129,37 +35105,37 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -35220,15 +35196,15 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
 	ADD R10, R3, R4
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -35381,35 +35357,35 @@ loop:
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tile32x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
@@ -35440,18 +35416,21 @@ TEXT ·tile32x4(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F7
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
+	ADD R6, R5
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
@@ -35459,6 +35438,9 @@ start:
 	ADD R5, R2, R3
 	ADD R5, R3, R4
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V8.B16, V8.B16, V8.B16
 	VEOR V9.B16, V9.B16, V9.B16
@@ -35575,47 +35557,47 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -35693,9 +35675,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -35703,6 +35682,9 @@ start:
 	ADD R10, R2, R3
 	ADD R10, R3, R4
 	ADD R10, R4, R5
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -35911,42 +35893,42 @@ loop:
 	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tile32x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
@@ -36008,9 +35990,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -36019,6 +35998,9 @@ start:
 	ADD R10, R3, R4
 	ADD R10, R4, R5
 	ADD R10, R5, R6
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -36227,47 +36209,47 @@ loop:
 	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
 	ADD $60, R6
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V9.S4, V8.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V11.S4, V10.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tileOffsetx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
@@ -36289,17 +36271,20 @@ TEXT ·tileOffsetx1(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F1
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
@@ -36356,12 +36341,12 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	FMOVQ 0(R9), F16
@@ -36371,10 +36356,10 @@ loop:
 	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
 	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -36415,14 +36400,14 @@ zero:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -36536,25 +36521,25 @@ loop:
 	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tileOffsetx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
@@ -36579,20 +36564,24 @@ TEXT ·tileOffsetx2(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F3
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
@@ -36669,21 +36658,21 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	FMOVQ 0(R9), F16
@@ -36698,11 +36687,11 @@ loop:
 	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
 	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -36760,15 +36749,15 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -36950,32 +36939,32 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tileOffsetx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
@@ -37003,23 +36992,28 @@ TEXT ·tileOffsetx3(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F5
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	ADD R5, R2, R3
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
@@ -37116,30 +37110,30 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	FMOVQ 0(R9), F16
@@ -37159,12 +37153,12 @@ loop:
 	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
 	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -37225,16 +37219,16 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
 	ADD R10, R3, R4
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -37416,37 +37410,37 @@ loop:
 	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tileOffsetx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
@@ -37477,19 +37471,21 @@ TEXT ·tileOffsetx4(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F7
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
+	ADD R6, R5
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
@@ -37497,6 +37493,10 @@ start:
 	ADD R5, R2, R3
 	ADD R5, R3, R4
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	VEOR V8.B16, V8.B16, V8.B16
 	VEOR V9.B16, V9.B16, V9.B16
@@ -37613,39 +37613,39 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	FMOVQ 0(R9), F16
@@ -37670,13 +37670,13 @@ loop:
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
 	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -37754,10 +37754,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -37765,6 +37761,10 @@ start:
 	ADD R10, R2, R3
 	ADD R10, R3, R4
 	ADD R10, R4, R5
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -38014,44 +38014,44 @@ loop:
 	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tileOffsetx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
@@ -38113,10 +38113,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -38125,6 +38121,10 @@ start:
 	ADD R10, R3, R4
 	ADD R10, R4, R5
 	ADD R10, R5, R6
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
@@ -38374,49 +38374,49 @@ loop:
 	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	ADD $64, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
 	ADD $60, R6
+	ADD $64, R9
+	ADD $64, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V9.S4, V8.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V11.S4, V10.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tile16x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
@@ -38438,16 +38438,19 @@ TEXT ·tile16x1(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F1
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
@@ -38479,12 +38482,12 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
@@ -38517,17 +38520,17 @@ loop:
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -38568,13 +38571,13 @@ zero:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 44(R1), F29
 	FMOVS 44(R2), F30
@@ -38705,23 +38708,23 @@ loop:
 	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
@@ -38746,19 +38749,23 @@ TEXT ·tile16x2(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F3
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
@@ -38801,21 +38808,21 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
@@ -38859,27 +38866,27 @@ loop:
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -38937,14 +38944,14 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 44(R1), F29
 	FMOVS 44(R2), F30
@@ -39159,30 +39166,30 @@ loop:
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
@@ -39210,22 +39217,27 @@ TEXT ·tile16x3(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F5
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	ADD R5, R2, R3
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
@@ -39279,30 +39291,30 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
@@ -39357,37 +39369,37 @@ loop:
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -39448,15 +39460,15 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
 	ADD R10, R3, R4
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 44(R1), F29
 	FMOVS 44(R2), F30
@@ -39671,35 +39683,35 @@ loop:
 	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
@@ -39730,18 +39742,21 @@ TEXT ·tile16x4(SB), NOSPLIT, $0-81
 	FMOVQ 16(R5), F7
 	JMP start
 zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
+	ADD R6, R5
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
@@ -39749,6 +39764,9 @@ start:
 	ADD R5, R2, R3
 	ADD R5, R3, R4
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	VEOR V8.B16, V8.B16, V8.B16
 	VEOR V9.B16, V9.B16, V9.B16
@@ -39813,39 +39831,39 @@ loop:
 	FMOVQ 0(R8), F16
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	VEOR V8.B16, V8.B16, V8.B16
@@ -39911,47 +39929,47 @@ loop:
 	FMOVQ 64(R8), F16
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R5
@@ -40029,9 +40047,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -40039,6 +40054,9 @@ start:
 	ADD R10, R2, R3
 	ADD R10, R3, R4
 	ADD R10, R4, R5
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 44(R1), F29
 	FMOVS 44(R2), F30
@@ -40337,42 +40355,42 @@ loop:
 	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	RET
 
 // tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
@@ -40434,9 +40452,6 @@ zero:
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -40445,6 +40460,9 @@ start:
 	ADD R10, R3, R4
 	ADD R10, R4, R5
 	ADD R10, R5, R6
+	MOVD groups+0(FP), R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
 loop:
 	FMOVS 44(R1), F29
 	FMOVS 44(R2), F30
@@ -40743,80 +40761,85 @@ loop:
 	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
-	ADD $128, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
 	ADD $60, R6
+	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V9.S4, V8.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V11.S4, V10.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	RET
 
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 60 bytes of x. Sums in the lowest 2 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 240 bytes of x. Sums in the lowest 2 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetsx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx1(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
+	JMP start
+zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	JMP start
-zero:
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD $4, R13
+group:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 0(R1), F20
@@ -40869,84 +40892,142 @@ loop:
 	VEOR V31.B16, V17.B16, V17.B16
 	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
 	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949042 // FMUL V2, V2, V20[0] of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
+	WORD $0x4f949063 // FMUL V3, V3, V20[0] of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVQ 64(R9), F16
-	FMOVQ 80(R9), F17
-	FMOVS 56(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	ADD $128, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
-	SUBS $1, R0
-	BNE loop
+	SUBS $1, R13
+	BNE group
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS -188(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS -184(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 128(R9), F16
+	FMOVQ 144(R9), F17
+	FMOVS -128(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 192(R9), F16
+	FMOVQ 208(R9), F17
+	FMOVS -124(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 256(R9), F16
+	FMOVQ 272(R9), F17
+	FMOVS -68(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 320(R9), F16
+	FMOVQ 336(R9), F17
+	FMOVS -64(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 384(R9), F16
+	FMOVQ 400(R9), F17
+	FMOVS -8(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 448(R9), F16
+	FMOVQ 464(R9), F17
+	FMOVS -4(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d442 // FADD V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d463 // FADD V3, V3, V1 of 4-byte lanes
+	FMOVQ F3, 16(R5)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 480 bytes of x. Sums in the lowest 4 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
 // func tileOffsetsx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx2I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD $4, R13
+group:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -41015,126 +41096,259 @@ loop:
 	WORD $0x4e9daf05 // USMMLA V5, V24, V29
 	WORD $0x4e9daf46 // USMMLA V6, V26, V29
 	WORD $0x4e9daf27 // USMMLA V7, V25, V29
-	FMOVQ 0(R8), F24
-	FMOVQ 16(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
 	FMOVS 32(R1), F29
 	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
 	FMOVQ 0(R9), F24
 	FMOVQ 16(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 52(R1), F29
-	FMOVS 52(R2), F30
+	FMOVS -188(R1), F29
+	FMOVS -188(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 56(R1), F29
-	FMOVS 56(R2), F30
+	FMOVS -184(R1), F29
+	FMOVS -184(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	ADD $128, R9
-	ADD $512, R7
-	ADD $64, R8
-	ADD $60, R1
-	ADD $60, R2
-	SUBS $1, R0
-	BNE loop
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 128(R9), F24
+	FMOVQ 144(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -128(R1), F29
+	FMOVS -128(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 192(R9), F24
+	FMOVQ 208(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -124(R1), F29
+	FMOVS -124(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 256(R9), F24
+	FMOVQ 272(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -68(R1), F29
+	FMOVS -68(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 320(R9), F24
+	FMOVQ 336(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -64(R1), F29
+	FMOVS -64(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 384(R9), F24
+	FMOVQ 400(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -8(R1), F29
+	FMOVS -8(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 448(R9), F24
+	FMOVQ 464(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -4(R1), F29
+	FMOVS -4(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 120 bytes of x. Sums in the lowest 4 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 480 bytes of x. Sums in the lowest 4 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetsx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx2(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
+	JMP start
+zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
-	JMP start
-zero:
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
 	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD $4, R13
+group:
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
@@ -41207,101 +41421,165 @@ loop:
 	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
 	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
 	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949084 // FMUL V4, V4, V20[0] of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
+	WORD $0x4f9490a5 // FMUL V5, V5, V20[0] of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4f9590c6 // FMUL V6, V6, V21[0] of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4f9590e7 // FMUL V7, V7, V21[0] of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 52(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	FMOVQ 64(R9), F16
-	FMOVQ 80(R9), F17
-	FMOVS 56(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 56(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	ADD $128, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
-	SUBS $1, R0
-	BNE loop
+	SUBS $1, R13
+	BNE group
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS -188(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -188(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS -184(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -184(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 128(R9), F16
+	FMOVQ 144(R9), F17
+	FMOVS -128(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -128(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 192(R9), F16
+	FMOVQ 208(R9), F17
+	FMOVS -124(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -124(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 256(R9), F16
+	FMOVQ 272(R9), F17
+	FMOVS -68(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -68(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 320(R9), F16
+	FMOVQ 336(R9), F17
+	FMOVS -64(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -64(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 384(R9), F16
+	FMOVQ 400(R9), F17
+	FMOVS -8(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -8(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 448(R9), F16
+	FMOVQ 464(R9), F17
+	FMOVS -4(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
+	FMOVS -4(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	FMOVQ F4, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	FMOVQ F5, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 720 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
 // func tileOffsetsx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx3I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	MOVD R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -41312,17 +41590,46 @@ zero:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD $4, R13
+group:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -41427,183 +41734,404 @@ loop:
 	WORD $0x4e9faf0d // USMMLA V13, V24, V31
 	WORD $0x4e9faf4e // USMMLA V14, V26, V31
 	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 0(R8), F24
-	FMOVQ 16(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
 	FMOVS 32(R1), F29
 	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F29
 	FMOVS 32(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
 	FMOVQ 0(R9), F24
 	FMOVQ 16(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 52(R1), F29
-	FMOVS 52(R2), F30
+	FMOVS -188(R1), F29
+	FMOVS -188(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 52(R3), F29
-	FMOVS 52(R3), F30
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -188(R3), F29
+	FMOVS -188(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 56(R1), F29
-	FMOVS 56(R2), F30
+	FMOVS -184(R1), F29
+	FMOVS -184(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 56(R3), F29
-	FMOVS 56(R3), F30
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -184(R3), F29
+	FMOVS -184(R3), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	ADD $128, R9
-	ADD $512, R7
-	ADD $64, R8
-	ADD $60, R1
-	ADD $60, R2
-	ADD $60, R3
-	SUBS $1, R0
-	BNE loop
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 128(R9), F24
+	FMOVQ 144(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -128(R1), F29
+	FMOVS -128(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -128(R3), F29
+	FMOVS -128(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 192(R9), F24
+	FMOVQ 208(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -124(R1), F29
+	FMOVS -124(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -124(R3), F29
+	FMOVS -124(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 256(R9), F24
+	FMOVQ 272(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -68(R1), F29
+	FMOVS -68(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -68(R3), F29
+	FMOVS -68(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 320(R9), F24
+	FMOVQ 336(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -64(R1), F29
+	FMOVS -64(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -64(R3), F29
+	FMOVS -64(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 384(R9), F24
+	FMOVQ 400(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -8(R1), F29
+	FMOVS -8(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -8(R3), F29
+	FMOVS -8(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 448(R9), F24
+	FMOVQ 464(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -4(R1), F29
+	FMOVS -4(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -4(R3), F29
+	FMOVS -4(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 180 bytes of x. Sums in the lowest 6 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 720 bytes of x. Sums in the lowest 6 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetsx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx3(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
+	JMP start
+zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
-	ADD R6, R5
-	FMOVQ 0(R5), F4
-	FMOVQ 16(R5), F5
-	JMP start
-zero:
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
 	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
+	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
 	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
 	LSL $2, R5
 	ADD R5, R1, R2
 	ADD R5, R2, R3
 	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD $4, R13
+group:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 	VEOR V8.B16, V8.B16, V8.B16
@@ -41696,124 +42224,223 @@ loop:
 	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
 	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
 	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x4f9490c6 // FMUL V6, V6, V20[0] of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x4f9490e7 // FMUL V7, V7, V20[0] of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959108 // FMUL V8, V8, V21[0] of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4f959129 // FMUL V9, V9, V21[0] of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4f96914a // FMUL V10, V10, V22[0] of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4f96916b // FMUL V11, V11, V22[0] of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 52(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	FMOVS 52(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	FMOVQ 64(R9), F16
-	FMOVQ 80(R9), F17
-	FMOVS 56(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 56(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	FMOVS 56(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	ADD $128, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
-	SUBS $1, R0
-	BNE loop
+	SUBS $1, R13
+	BNE group
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
 	ADD R6, R5
-	FMOVQ F4, 0(R5)
-	FMOVQ F5, 16(R5)
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS -188(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -188(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -188(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS -184(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -184(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -184(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 128(R9), F16
+	FMOVQ 144(R9), F17
+	FMOVS -128(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -128(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -128(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 192(R9), F16
+	FMOVQ 208(R9), F17
+	FMOVS -124(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -124(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -124(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 256(R9), F16
+	FMOVQ 272(R9), F17
+	FMOVS -68(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -68(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -68(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 320(R9), F16
+	FMOVQ 336(R9), F17
+	FMOVS -64(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -64(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -64(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 384(R9), F16
+	FMOVQ 400(R9), F17
+	FMOVS -8(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -8(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -8(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 448(R9), F16
+	FMOVQ 464(R9), F17
+	FMOVS -4(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
+	FMOVS -4(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -4(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d4c6 // FADD V6, V6, V0 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d4e7 // FADD V7, V7, V1 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d508 // FADD V8, V8, V2 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d529 // FADD V9, V9, V3 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc84 // FMUL V4, V4, V16 of 4-byte lanes
+	WORD $0x4e24d54a // FADD V10, V10, V4 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	WORD $0x6e31dca5 // FMUL V5, V5, V17 of 4-byte lanes
+	WORD $0x4e25d56b // FADD V11, V11, V5 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 960 bytes of x. Sums in the lowest 8 registers,
 // then as many integers; weights in V24 to V26 and V28.
 //
 // func tileOffsetsx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx4I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -41824,18 +42451,51 @@ zero:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
 	ADD R10, R1, R2
 	ADD R10, R2, R3
 	ADD R10, R3, R4
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD $4, R13
+group:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -41940,173 +42600,407 @@ loop:
 	WORD $0x4e9faf0d // USMMLA V13, V24, V31
 	WORD $0x4e9faf4e // USMMLA V14, V26, V31
 	WORD $0x4e9faf2f // USMMLA V15, V25, V31
-	FMOVQ 0(R8), F24
-	FMOVQ 16(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
 	FMOVS 32(R1), F29
 	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F29
 	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
 	FMOVQ 0(R9), F24
 	FMOVQ 16(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 52(R1), F29
-	FMOVS 52(R2), F30
+	FMOVS -188(R1), F29
+	FMOVS -188(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 52(R3), F29
-	FMOVS 52(R4), F30
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -188(R3), F29
+	FMOVS -188(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 56(R1), F29
-	FMOVS 56(R2), F30
+	FMOVS -184(R1), F29
+	FMOVS -184(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 56(R3), F29
-	FMOVS 56(R4), F30
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -184(R3), F29
+	FMOVS -184(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	ADD $128, R9
-	ADD $512, R7
-	ADD $64, R8
-	ADD $60, R1
-	ADD $60, R2
-	ADD $60, R3
-	ADD $60, R4
-	SUBS $1, R0
-	BNE loop
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 128(R9), F24
+	FMOVQ 144(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -128(R1), F29
+	FMOVS -128(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -128(R3), F29
+	FMOVS -128(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 192(R9), F24
+	FMOVQ 208(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -124(R1), F29
+	FMOVS -124(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -124(R3), F29
+	FMOVS -124(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 256(R9), F24
+	FMOVQ 272(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -68(R1), F29
+	FMOVS -68(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -68(R3), F29
+	FMOVS -68(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 320(R9), F24
+	FMOVQ 336(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -64(R1), F29
+	FMOVS -64(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -64(R3), F29
+	FMOVS -64(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 384(R9), F24
+	FMOVQ 400(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -8(R1), F29
+	FMOVS -8(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -8(R3), F29
+	FMOVS -8(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 448(R9), F24
+	FMOVQ 464(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -4(R1), F29
+	FMOVS -4(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	FMOVS -4(R3), F29
+	FMOVS -4(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 240 bytes of x. Sums in the lowest 8 registers,
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 960 bytes of x. Sums in the lowest 8 registers,
 // then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
 //
 // func tileOffsetsx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx4(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
+	JMP start
+zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
 	ADD R6, R5
-	FMOVQ 0(R5), F4
-	FMOVQ 16(R5), F5
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
 	ADD R6, R5
-	FMOVQ 0(R5), F6
-	FMOVQ 16(R5), F7
-	JMP start
-zero:
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ F6, 0(R5)
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ F7, 16(R5)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	ADD R5, R2, R3
+	ADD R5, R3, R4
+	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
+loop:
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -42115,19 +43009,8 @@ zero:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
-start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
-	MOVD x+48(FP), R1
-	MOVD ldx+56(FP), R5
-	LSL $2, R5
-	ADD R5, R1, R2
-	ADD R5, R2, R3
-	ADD R5, R3, R4
-	VMOVI $0x80, V31.B16
-loop:
+	MOVD $4, R13
+group:
 	VEOR V8.B16, V8.B16, V8.B16
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
@@ -42240,157 +43123,281 @@ loop:
 	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
 	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
 	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
-	FMOVQ 0(R8), F16
-	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949108 // FMUL V8, V8, V20[0] of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x4f949129 // FMUL V9, V9, V20[0] of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x4f95914a // FMUL V10, V10, V21[0] of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x4f95916b // FMUL V11, V11, V21[0] of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
+	WORD $0x4f96918c // FMUL V12, V12, V22[0] of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
+	WORD $0x4f9691ad // FMUL V13, V13, V22[0] of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
+	WORD $0x4f9791ce // FMUL V14, V14, V23[0] of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
+	WORD $0x4f9791ef // FMUL V15, V15, V23[0] of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
-	FMOVQ 0(R9), F16
-	FMOVQ 16(R9), F17
-	FMOVS 52(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 52(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	FMOVS 52(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	FMOVS 52(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
-	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
-	FMOVQ 64(R9), F16
-	FMOVQ 80(R9), F17
-	FMOVS 56(R1), F20
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x4e32d400 // FADD V0, V0, V18 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x4e32d421 // FADD V1, V1, V18 of 4-byte lanes
-	FMOVS 56(R2), F21
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x4e32d442 // FADD V2, V2, V18 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x4e32d463 // FADD V3, V3, V18 of 4-byte lanes
-	FMOVS 56(R3), F22
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x4e32d484 // FADD V4, V4, V18 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x4e32d4a5 // FADD V5, V5, V18 of 4-byte lanes
-	FMOVS 56(R4), F23
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
-	WORD $0x4e32d4e7 // FADD V7, V7, V18 of 4-byte lanes
-	ADD $128, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
-	SUBS $1, R0
-	BNE loop
+	SUBS $1, R13
+	BNE group
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
 	ADD R6, R5
-	FMOVQ F4, 0(R5)
-	FMOVQ F5, 16(R5)
+	FMOVQ 0(R5), F12
+	FMOVQ 16(R5), F13
 	ADD R6, R5
-	FMOVQ F6, 0(R5)
-	FMOVQ F7, 16(R5)
+	FMOVQ 0(R5), F14
+	FMOVQ 16(R5), F15
+	FMOVQ 0(R9), F16
+	FMOVQ 16(R9), F17
+	FMOVS -188(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -188(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -188(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -188(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 64(R9), F16
+	FMOVQ 80(R9), F17
+	FMOVS -184(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -184(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -184(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -184(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 128(R9), F16
+	FMOVQ 144(R9), F17
+	FMOVS -128(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -128(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -128(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -128(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 192(R9), F16
+	FMOVQ 208(R9), F17
+	FMOVS -124(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -124(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -124(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -124(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 256(R9), F16
+	FMOVQ 272(R9), F17
+	FMOVS -68(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -68(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -68(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -68(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 320(R9), F16
+	FMOVQ 336(R9), F17
+	FMOVS -64(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -64(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -64(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -64(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 384(R9), F16
+	FMOVQ 400(R9), F17
+	FMOVS -8(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -8(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -8(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -8(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 448(R9), F16
+	FMOVQ 464(R9), F17
+	FMOVS -4(R1), F20
+	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
+	WORD $0x4e32d508 // FADD V8, V8, V18 of 4-byte lanes
+	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
+	WORD $0x4e32d529 // FADD V9, V9, V18 of 4-byte lanes
+	FMOVS -4(R2), F21
+	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
+	WORD $0x4e32d54a // FADD V10, V10, V18 of 4-byte lanes
+	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
+	WORD $0x4e32d56b // FADD V11, V11, V18 of 4-byte lanes
+	FMOVS -4(R3), F22
+	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
+	WORD $0x4e32d58c // FADD V12, V12, V18 of 4-byte lanes
+	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
+	WORD $0x4e32d5ad // FADD V13, V13, V18 of 4-byte lanes
+	FMOVS -4(R4), F23
+	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ce // FADD V14, V14, V18 of 4-byte lanes
+	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
+	WORD $0x4e32d5ef // FADD V15, V15, V18 of 4-byte lanes
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc84 // FMUL V4, V4, V16 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	FMOVQ F12, 0(R5)
+	WORD $0x6e31dca5 // FMUL V5, V5, V17 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	FMOVQ F13, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dcc6 // FMUL V6, V6, V16 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	FMOVQ F14, 0(R5)
+	WORD $0x6e31dce7 // FMUL V7, V7, V17 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	FMOVQ F15, 16(R5)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 300 bytes of x. Sums in the lowest 12 registers,
-// then as many integers; weights in V24 to V26 and V28.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 1200 bytes of x. Sums in the lowest 12
+// registers, then as many integers; weights in V24 to V26 and V28.
 //
 // func tileOffsetsx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx5I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
-	ADD R11, R12, R10
-	MOVD R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V8.S4
-	VZIP2 V25.S4, V24.S4, V9.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V10.S4
-	VZIP2 V25.S4, V24.S4, V11.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -42405,11 +43412,35 @@ zero:
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -42417,7 +43448,26 @@ start:
 	ADD R10, R2, R3
 	ADD R10, R3, R4
 	ADD R10, R4, R5
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD $4, R13
+group:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -42558,240 +43608,506 @@ loop:
 	WORD $0x4e9daf15 // USMMLA V21, V24, V29
 	WORD $0x4e9daf56 // USMMLA V22, V26, V29
 	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 0(R8), F24
-	FMOVQ 16(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
 	FMOVS 32(R1), F29
 	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
 	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
 	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
 	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
 	FMOVS 32(R3), F29
 	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3dde10 // FMUL V16, V16, V29 of 4-byte lanes
 	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3dde31 // FMUL V17, V17, V29 of 4-byte lanes
 	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3dde52 // FMUL V18, V18, V29 of 4-byte lanes
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x6e3dde73 // FMUL V19, V19, V29 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
 	FMOVS 32(R5), F29
 	FMOVS 32(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3dde94 // FMUL V20, V20, V29 of 4-byte lanes
 	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddeb5 // FMUL V21, V21, V29 of 4-byte lanes
 	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3dded6 // FMUL V22, V22, V29 of 4-byte lanes
 	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x6e3ddef7 // FMUL V23, V23, V29 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	ADD $60, R5
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
 	FMOVQ 0(R9), F24
 	FMOVQ 16(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 52(R1), F29
-	FMOVS 52(R2), F30
+	FMOVS -188(R1), F29
+	FMOVS -188(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 52(R3), F29
-	FMOVS 52(R4), F30
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -188(R3), F29
+	FMOVS -188(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 52(R5), F29
-	FMOVS 52(R5), F30
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -188(R5), F29
+	FMOVS -188(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
 	FMOVQ 64(R9), F24
 	FMOVQ 80(R9), F25
 	VZIP1 V24.S4, V24.S4, V28.S4
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 56(R1), F29
-	FMOVS 56(R2), F30
+	FMOVS -184(R1), F29
+	FMOVS -184(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 56(R3), F29
-	FMOVS 56(R4), F30
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -184(R3), F29
+	FMOVS -184(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 56(R5), F29
-	FMOVS 56(R5), F30
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -184(R5), F29
+	FMOVS -184(R5), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
 	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
 	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
 	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
 	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	ADD $128, R9
-	ADD $512, R7
-	ADD $64, R8
-	ADD $60, R1
-	ADD $60, R2
-	ADD $60, R3
-	ADD $60, R4
-	ADD $60, R5
-	SUBS $1, R0
-	BNE loop
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 128(R9), F24
+	FMOVQ 144(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -128(R1), F29
+	FMOVS -128(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -128(R3), F29
+	FMOVS -128(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -128(R5), F29
+	FMOVS -128(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 192(R9), F24
+	FMOVQ 208(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -124(R1), F29
+	FMOVS -124(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -124(R3), F29
+	FMOVS -124(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -124(R5), F29
+	FMOVS -124(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 256(R9), F24
+	FMOVQ 272(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -68(R1), F29
+	FMOVS -68(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -68(R3), F29
+	FMOVS -68(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -68(R5), F29
+	FMOVS -68(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 320(R9), F24
+	FMOVQ 336(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -64(R1), F29
+	FMOVS -64(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -64(R3), F29
+	FMOVS -64(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -64(R5), F29
+	FMOVS -64(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 384(R9), F24
+	FMOVQ 400(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -8(R1), F29
+	FMOVS -8(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -8(R3), F29
+	FMOVS -8(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -8(R5), F29
+	FMOVS -8(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 448(R9), F24
+	FMOVQ 464(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -4(R1), F29
+	FMOVS -4(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -4(R3), F29
+	FMOVS -4(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -4(R5), F29
+	FMOVS -4(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
-// then as many integers; weights in V24 to V26 and V28.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 1440 bytes of x. Sums in the lowest 12
+// registers, then as many integers; weights in V24 to V26 and V28.
 //
 // func tileOffsetsx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 TEXT ·tileOffsetsx6I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V8.S4
-	VZIP2 V25.S4, V24.S4, V9.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V10.S4
-	VZIP2 V25.S4, V24.S4, V11.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -42806,11 +44122,39 @@ zero:
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
-	MOVD groups+0(FP), R0
-	MOVD w+8(FP), R7
-	MOVD s+24(FP), R8
-	MOVD m+32(FP), R9
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
 	LSL $2, R10
@@ -42819,7 +44163,26 @@ start:
 	ADD R10, R3, R4
 	ADD R10, R4, R5
 	ADD R10, R5, R6
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+	MOVD m+32(FP), R9
 loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD $4, R13
+group:
 	FMOVS 40(R1), F29
 	FMOVS 40(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -42960,199 +44323,2731 @@ loop:
 	WORD $0x4e9daf15 // USMMLA V21, V24, V29
 	WORD $0x4e9daf56 // USMMLA V22, V26, V29
 	WORD $0x4e9daf37 // USMMLA V23, V25, V29
-	FMOVQ 0(R8), F24
-	FMOVQ 16(R8), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
 	FMOVS 32(R1), F29
 	FMOVS 32(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
 	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
 	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
 	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
 	FMOVS 32(R3), F29
 	FMOVS 32(R4), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3dde10 // FMUL V16, V16, V29 of 4-byte lanes
 	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3dde31 // FMUL V17, V17, V29 of 4-byte lanes
 	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3dde52 // FMUL V18, V18, V29 of 4-byte lanes
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x6e3dde73 // FMUL V19, V19, V29 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
 	FMOVS 32(R5), F29
 	FMOVS 32(R6), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
 	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3dde94 // FMUL V20, V20, V29 of 4-byte lanes
 	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddeb5 // FMUL V21, V21, V29 of 4-byte lanes
 	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3dded6 // FMUL V22, V22, V29 of 4-byte lanes
 	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x6e3ddef7 // FMUL V23, V23, V29 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
-	FMOVQ 0(R9), F24
-	FMOVQ 16(R9), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 52(R1), F29
-	FMOVS 52(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 52(R3), F29
-	FMOVS 52(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 52(R5), F29
-	FMOVS 52(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	FMOVQ 64(R9), F24
-	FMOVQ 80(R9), F25
-	VZIP1 V24.S4, V24.S4, V28.S4
-	VZIP2 V24.S4, V24.S4, V24.S4
-	VZIP1 V25.S4, V25.S4, V26.S4
-	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 56(R1), F29
-	FMOVS 56(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd400 // FADD V0, V0, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd421 // FADD V1, V1, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd442 // FADD V2, V2, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd463 // FADD V3, V3, V31 of 4-byte lanes
-	FMOVS 56(R3), F29
-	FMOVS 56(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd484 // FADD V4, V4, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd4a5 // FADD V5, V5, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd4c6 // FADD V6, V6, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd4e7 // FADD V7, V7, V31 of 4-byte lanes
-	FMOVS 56(R5), F29
-	FMOVS 56(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
-	WORD $0x4e3bd508 // FADD V8, V8, V27 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
-	WORD $0x4e3fd529 // FADD V9, V9, V31 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
-	WORD $0x4e3bd54a // FADD V10, V10, V27 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
-	WORD $0x4e3fd56b // FADD V11, V11, V31 of 4-byte lanes
-	ADD $128, R9
 	ADD $512, R7
-	ADD $64, R8
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
 	ADD $60, R6
-	SUBS $1, R0
-	BNE loop
+	SUBS $1, R13
+	BNE group
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V1.S4, V0.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V3.S4, V2.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V3.S4, V2.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V5.S4, V4.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V7.S4, V6.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V7.S4, V6.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V9.S4, V8.S4, V24.S4
-	FMOVQ F24, 0(R10)
-	VUZP2 V9.S4, V8.S4, V25.S4
-	FMOVQ F25, 0(R12)
-	VUZP1 V11.S4, V10.S4, V24.S4
-	FMOVQ F24, 16(R10)
-	VUZP2 V11.S4, V10.S4, V25.S4
-	FMOVQ F25, 16(R12)
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
+	FMOVQ 0(R9), F24
+	FMOVQ 16(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -188(R1), F29
+	FMOVS -188(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -188(R3), F29
+	FMOVS -188(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -188(R5), F29
+	FMOVS -188(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 64(R9), F24
+	FMOVQ 80(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -184(R1), F29
+	FMOVS -184(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -184(R3), F29
+	FMOVS -184(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -184(R5), F29
+	FMOVS -184(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 128(R9), F24
+	FMOVQ 144(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -128(R1), F29
+	FMOVS -128(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -128(R3), F29
+	FMOVS -128(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -128(R5), F29
+	FMOVS -128(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 192(R9), F24
+	FMOVQ 208(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -124(R1), F29
+	FMOVS -124(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -124(R3), F29
+	FMOVS -124(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -124(R5), F29
+	FMOVS -124(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 256(R9), F24
+	FMOVQ 272(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -68(R1), F29
+	FMOVS -68(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -68(R3), F29
+	FMOVS -68(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -68(R5), F29
+	FMOVS -68(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 320(R9), F24
+	FMOVQ 336(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -64(R1), F29
+	FMOVS -64(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -64(R3), F29
+	FMOVS -64(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -64(R5), F29
+	FMOVS -64(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 384(R9), F24
+	FMOVQ 400(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -8(R1), F29
+	FMOVS -8(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -8(R3), F29
+	FMOVS -8(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -8(R5), F29
+	FMOVS -8(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 448(R9), F24
+	FMOVQ 464(R9), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	FMOVS -4(R1), F29
+	FMOVS -4(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd58c // FADD V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd5ad // FADD V13, V13, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd5ce // FADD V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd5ef // FADD V15, V15, V31 of 4-byte lanes
+	FMOVS -4(R3), F29
+	FMOVS -4(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd610 // FADD V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd631 // FADD V17, V17, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd652 // FADD V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd673 // FADD V19, V19, V31 of 4-byte lanes
+	FMOVS -4(R5), F29
+	FMOVS -4(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x4e3bd694 // FADD V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x4e3fd6b5 // FADD V21, V21, V31 of 4-byte lanes
+	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x4e3bd6d6 // FADD V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x4e3fd6f7 // FADD V23, V23, V31 of 4-byte lanes
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $512, R9
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 240 bytes of x. Sums in the lowest 2 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile128x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x1(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD $4, R13
+group:
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e202 // SDOT V2, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e223 // SDOT V3, V17, V20[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e202 // SDOT V2, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e223 // SDOT V3, V17, V20[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea02 // SDOT V2, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea23 // SDOT V3, V17, V20[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e202 // SDOT V2, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e223 // SDOT V3, V17, V20[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e202 // SDOT V2, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e223 // SDOT V3, V17, V20[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea02 // SDOT V2, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea23 // SDOT V3, V17, V20[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea02 // SDOT V2, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea23 // SDOT V3, V17, V20[3] of 4-byte lanes
+	FMOVS 32(R1), F20
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x4f949042 // FMUL V2, V2, V20[0] of 4-byte lanes
+	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x4f949063 // FMUL V3, V3, V20[0] of 4-byte lanes
+	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d442 // FADD V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d463 // FADD V3, V3, V1 of 4-byte lanes
+	FMOVQ F3, 16(R5)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 480 bytes of x. Sums in the lowest 4 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile128x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x2I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD $4, R13
+group:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a4 // SHL V4, V29, $7 of 4-byte lanes
+	VORR V4.B16, V4.B16, V5.B16
+	VORR V4.B16, V4.B16, V6.B16
+	VORR V4.B16, V4.B16, V7.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf84 // USMMLA V4, V28, V29
+	WORD $0x4e9daf05 // USMMLA V5, V24, V29
+	WORD $0x4e9daf46 // USMMLA V6, V26, V29
+	WORD $0x4e9daf27 // USMMLA V7, V25, V29
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 480 bytes of x. Sums in the lowest 4 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile128x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x2(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD $4, R13
+group:
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e204 // SDOT V4, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e225 // SDOT V5, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e206 // SDOT V6, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e227 // SDOT V7, V17, V21[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e204 // SDOT V4, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e225 // SDOT V5, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e206 // SDOT V6, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e227 // SDOT V7, V17, V21[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea04 // SDOT V4, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea25 // SDOT V5, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea06 // SDOT V6, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea27 // SDOT V7, V17, V21[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea04 // SDOT V4, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e204 // SDOT V4, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e225 // SDOT V5, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e206 // SDOT V6, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e227 // SDOT V7, V17, V21[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e204 // SDOT V4, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e225 // SDOT V5, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e206 // SDOT V6, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e227 // SDOT V7, V17, V21[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea04 // SDOT V4, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea25 // SDOT V5, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea06 // SDOT V6, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea27 // SDOT V7, V17, V21[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea04 // SDOT V4, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea25 // SDOT V5, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea06 // SDOT V6, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea27 // SDOT V7, V17, V21[3] of 4-byte lanes
+	FMOVS 32(R1), F20
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x4f949084 // FMUL V4, V4, V20[0] of 4-byte lanes
+	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x4f9490a5 // FMUL V5, V5, V20[0] of 4-byte lanes
+	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f9590c6 // FMUL V6, V6, V21[0] of 4-byte lanes
+	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f9590e7 // FMUL V7, V7, V21[0] of 4-byte lanes
+	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	ADD R6, R5
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	FMOVQ F4, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	FMOVQ F5, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 720 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile128x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x3I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD $4, R13
+group:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R3), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 720 bytes of x. Sums in the lowest 6 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile128x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x3(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
+	ADD R6, R5
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	ADD R5, R2, R3
+	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD $4, R13
+group:
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R3), F22
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e206 // SDOT V6, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e227 // SDOT V7, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e208 // SDOT V8, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e229 // SDOT V9, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20a // SDOT V10, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22b // SDOT V11, V17, V22[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e206 // SDOT V6, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e227 // SDOT V7, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e208 // SDOT V8, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e229 // SDOT V9, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20a // SDOT V10, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22b // SDOT V11, V17, V22[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea06 // SDOT V6, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea27 // SDOT V7, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea08 // SDOT V8, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea29 // SDOT V9, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0a // SDOT V10, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2b // SDOT V11, V17, V22[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea06 // SDOT V6, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea27 // SDOT V7, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea08 // SDOT V8, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea29 // SDOT V9, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0a // SDOT V10, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2b // SDOT V11, V17, V22[3] of 4-byte lanes
+	FMOVS 32(R1), F20
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x4f9490c6 // FMUL V6, V6, V20[0] of 4-byte lanes
+	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x4f9490e7 // FMUL V7, V7, V20[0] of 4-byte lanes
+	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f959108 // FMUL V8, V8, V21[0] of 4-byte lanes
+	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f959129 // FMUL V9, V9, V21[0] of 4-byte lanes
+	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f96914a // FMUL V10, V10, V22[0] of 4-byte lanes
+	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f96916b // FMUL V11, V11, V22[0] of 4-byte lanes
+	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	ADD R6, R5
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
+	ADD R6, R5
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d4c6 // FADD V6, V6, V0 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d4e7 // FADD V7, V7, V1 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d508 // FADD V8, V8, V2 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d529 // FADD V9, V9, V3 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc84 // FMUL V4, V4, V16 of 4-byte lanes
+	WORD $0x4e24d54a // FADD V10, V10, V4 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	WORD $0x6e31dca5 // FMUL V5, V5, V17 of 4-byte lanes
+	WORD $0x4e25d56b // FADD V11, V11, V5 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 960 bytes of x. Sums in the lowest 8 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile128x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x4I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD $4, R13
+group:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757a8 // SHL V8, V29, $7 of 4-byte lanes
+	VORR V8.B16, V8.B16, V9.B16
+	VORR V8.B16, V8.B16, V10.B16
+	VORR V8.B16, V8.B16, V11.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf88 // USMMLA V8, V28, V29
+	WORD $0x4e9daf09 // USMMLA V9, V24, V29
+	WORD $0x4e9daf4a // USMMLA V10, V26, V29
+	WORD $0x4e9daf2b // USMMLA V11, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf8c // USMMLA V12, V28, V31
+	WORD $0x4e9faf0d // USMMLA V13, V24, V31
+	WORD $0x4e9faf4e // USMMLA V14, V26, V31
+	WORD $0x4e9faf2f // USMMLA V15, V25, V31
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 960 bytes of x. Sums in the lowest 8 registers,
+// then as many integers, weights in V16 and V17, activations in V20 to V23, the sign of bytes in V31.
+//
+// func tile128x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x4(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
+	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
+	ADD R6, R5
+	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
+	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
+	ADD R6, R5
+	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
+	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
+	ADD R6, R5
+	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ F6, 0(R5)
+	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ F7, 16(R5)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R5
+	LSL $2, R5
+	ADD R5, R1, R2
+	ADD R5, R2, R3
+	ADD R5, R3, R4
+	VMOVI $0x80, V31.B16
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD $4, R13
+group:
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R2), F21
+	FMOVQ 0(R3), F22
+	FMOVQ 0(R4), F23
+	FMOVQ 0(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 16(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
+	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
+	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
+	FMOVQ 64(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 80(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
+	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
+	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
+	FMOVQ 128(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 144(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
+	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
+	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
+	FMOVQ 192(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 208(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
+	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
+	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
+	FMOVQ 16(R1), F20
+	FMOVQ 16(R2), F21
+	FMOVQ 16(R3), F22
+	FMOVQ 16(R4), F23
+	FMOVQ 256(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 272(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94e208 // SDOT V8, V16, V20[0] of 4-byte lanes
+	WORD $0x4f94e229 // SDOT V9, V17, V20[0] of 4-byte lanes
+	WORD $0x4f95e20a // SDOT V10, V16, V21[0] of 4-byte lanes
+	WORD $0x4f95e22b // SDOT V11, V17, V21[0] of 4-byte lanes
+	WORD $0x4f96e20c // SDOT V12, V16, V22[0] of 4-byte lanes
+	WORD $0x4f96e22d // SDOT V13, V17, V22[0] of 4-byte lanes
+	WORD $0x4f97e20e // SDOT V14, V16, V23[0] of 4-byte lanes
+	WORD $0x4f97e22f // SDOT V15, V17, V23[0] of 4-byte lanes
+	FMOVQ 320(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 336(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4e208 // SDOT V8, V16, V20[1] of 4-byte lanes
+	WORD $0x4fb4e229 // SDOT V9, V17, V20[1] of 4-byte lanes
+	WORD $0x4fb5e20a // SDOT V10, V16, V21[1] of 4-byte lanes
+	WORD $0x4fb5e22b // SDOT V11, V17, V21[1] of 4-byte lanes
+	WORD $0x4fb6e20c // SDOT V12, V16, V22[1] of 4-byte lanes
+	WORD $0x4fb6e22d // SDOT V13, V17, V22[1] of 4-byte lanes
+	WORD $0x4fb7e20e // SDOT V14, V16, V23[1] of 4-byte lanes
+	WORD $0x4fb7e22f // SDOT V15, V17, V23[1] of 4-byte lanes
+	FMOVQ 384(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 400(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4f94ea08 // SDOT V8, V16, V20[2] of 4-byte lanes
+	WORD $0x4f94ea29 // SDOT V9, V17, V20[2] of 4-byte lanes
+	WORD $0x4f95ea0a // SDOT V10, V16, V21[2] of 4-byte lanes
+	WORD $0x4f95ea2b // SDOT V11, V17, V21[2] of 4-byte lanes
+	WORD $0x4f96ea0c // SDOT V12, V16, V22[2] of 4-byte lanes
+	WORD $0x4f96ea2d // SDOT V13, V17, V22[2] of 4-byte lanes
+	WORD $0x4f97ea0e // SDOT V14, V16, V23[2] of 4-byte lanes
+	WORD $0x4f97ea2f // SDOT V15, V17, V23[2] of 4-byte lanes
+	FMOVQ 448(R7), F16
+	VEOR V31.B16, V16.B16, V16.B16
+	FMOVQ 464(R7), F17
+	VEOR V31.B16, V17.B16, V17.B16
+	WORD $0x4fb4ea08 // SDOT V8, V16, V20[3] of 4-byte lanes
+	WORD $0x4fb4ea29 // SDOT V9, V17, V20[3] of 4-byte lanes
+	WORD $0x4fb5ea0a // SDOT V10, V16, V21[3] of 4-byte lanes
+	WORD $0x4fb5ea2b // SDOT V11, V17, V21[3] of 4-byte lanes
+	WORD $0x4fb6ea0c // SDOT V12, V16, V22[3] of 4-byte lanes
+	WORD $0x4fb6ea2d // SDOT V13, V17, V22[3] of 4-byte lanes
+	WORD $0x4fb7ea0e // SDOT V14, V16, V23[3] of 4-byte lanes
+	WORD $0x4fb7ea2f // SDOT V15, V17, V23[3] of 4-byte lanes
+	FMOVS 32(R1), F20
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x4f949108 // FMUL V8, V8, V20[0] of 4-byte lanes
+	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x4f949129 // FMUL V9, V9, V20[0] of 4-byte lanes
+	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	FMOVS 32(R2), F21
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x4f95914a // FMUL V10, V10, V21[0] of 4-byte lanes
+	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x4f95916b // FMUL V11, V11, V21[0] of 4-byte lanes
+	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	FMOVS 32(R3), F22
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x4f96918c // FMUL V12, V12, V22[0] of 4-byte lanes
+	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x4f9691ad // FMUL V13, V13, V22[0] of 4-byte lanes
+	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	FMOVS 32(R4), F23
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x4f9791ce // FMUL V14, V14, V23[0] of 4-byte lanes
+	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x4f9791ef // FMUL V15, V15, V23[0] of 4-byte lanes
+	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
+	ADD R6, R5
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
+	ADD R6, R5
+	FMOVQ 0(R5), F12
+	FMOVQ 16(R5), F13
+	ADD R6, R5
+	FMOVQ 0(R5), F14
+	FMOVQ 16(R5), F15
+	FMOVQ 0(R8), F16
+	FMOVQ 16(R8), F17
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	WORD $0x6e30dc00 // FMUL V0, V0, V16 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	WORD $0x6e31dc21 // FMUL V1, V1, V17 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dc84 // FMUL V4, V4, V16 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	FMOVQ F12, 0(R5)
+	WORD $0x6e31dca5 // FMUL V5, V5, V17 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	FMOVQ F13, 16(R5)
+	ADD R6, R5
+	WORD $0x6e30dcc6 // FMUL V6, V6, V16 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	FMOVQ F14, 0(R5)
+	WORD $0x6e31dce7 // FMUL V7, V7, V17 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	FMOVQ F15, 16(R5)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 1200 bytes of x. Sums in the lowest 12
+// registers, then as many integers; weights in V24 to V26 and V28.
+//
+// func tile128x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x5I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD $4, R13
+group:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R5), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3dde10 // FMUL V16, V16, V29 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3dde31 // FMUL V17, V17, V29 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3dde52 // FMUL V18, V18, V29 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3dde73 // FMUL V19, V19, V29 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3dde94 // FMUL V20, V20, V29 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3ddeb5 // FMUL V21, V21, V29 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3dded6 // FMUL V22, V22, V29 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3ddef7 // FMUL V23, V23, V29 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	ADD $60, R5
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// tile128x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 128 weights of 8 rows, 1024 bytes, and 1440 bytes of x. Sums in the lowest 12
+// registers, then as many integers; weights in V24 to V26 and V28.
+//
+// func tile128x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile128x6I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
+start:
+	MOVD x+48(FP), R1
+	MOVD ldx+56(FP), R10
+	LSL $2, R10
+	ADD R10, R1, R2
+	ADD R10, R2, R3
+	ADD R10, R3, R4
+	ADD R10, R4, R5
+	ADD R10, R5, R6
+	MOVD groups+0(FP), R0
+	LSR $2, R0
+	MOVD w+8(FP), R7
+	MOVD s+24(FP), R8
+loop:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD $4, R13
+group:
+	FMOVS 40(R1), F29
+	FMOVS 40(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757ac // SHL V12, V29, $7 of 4-byte lanes
+	VORR V12.B16, V12.B16, V13.B16
+	VORR V12.B16, V12.B16, V14.B16
+	VORR V12.B16, V12.B16, V15.B16
+	FMOVS 40(R3), F29
+	FMOVS 40(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b0 // SHL V16, V29, $7 of 4-byte lanes
+	VORR V16.B16, V16.B16, V17.B16
+	VORR V16.B16, V16.B16, V18.B16
+	VORR V16.B16, V16.B16, V19.B16
+	FMOVS 40(R5), F29
+	FMOVS 40(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4f2757b4 // SHL V20, V29, $7 of 4-byte lanes
+	VORR V20.B16, V20.B16, V21.B16
+	VORR V20.B16, V20.B16, V22.B16
+	VORR V20.B16, V20.B16, V23.B16
+	FMOVQ 0(R7), F24
+	FMOVQ 16(R7), F25
+	FMOVQ 64(R7), F26
+	FMOVQ 80(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 0(R1), F29
+	FMOVD 0(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 0(R3), F31
+	FMOVD 0(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 0(R5), F29
+	FMOVD 0(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 128(R7), F24
+	FMOVQ 144(R7), F25
+	FMOVQ 192(R7), F26
+	FMOVQ 208(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 8(R1), F29
+	FMOVD 8(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 8(R3), F31
+	FMOVD 8(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 8(R5), F29
+	FMOVD 8(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 256(R7), F24
+	FMOVQ 272(R7), F25
+	FMOVQ 320(R7), F26
+	FMOVQ 336(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 16(R1), F29
+	FMOVD 16(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 16(R3), F31
+	FMOVD 16(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 16(R5), F29
+	FMOVD 16(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVQ 384(R7), F24
+	FMOVQ 400(R7), F25
+	FMOVQ 448(R7), F26
+	FMOVQ 464(R7), F27
+	VZIP1 V26.S4, V24.S4, V28.S4
+	VZIP2 V26.S4, V24.S4, V24.S4
+	VZIP1 V27.S4, V25.S4, V26.S4
+	VZIP2 V27.S4, V25.S4, V25.S4
+	FMOVD 24(R1), F29
+	FMOVD 24(R2), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf8c // USMMLA V12, V28, V29
+	WORD $0x4e9daf0d // USMMLA V13, V24, V29
+	WORD $0x4e9daf4e // USMMLA V14, V26, V29
+	WORD $0x4e9daf2f // USMMLA V15, V25, V29
+	FMOVD 24(R3), F31
+	FMOVD 24(R4), F27
+	VZIP1 V27.D2, V31.D2, V31.D2
+	WORD $0x4e9faf90 // USMMLA V16, V28, V31
+	WORD $0x4e9faf11 // USMMLA V17, V24, V31
+	WORD $0x4e9faf52 // USMMLA V18, V26, V31
+	WORD $0x4e9faf33 // USMMLA V19, V25, V31
+	FMOVD 24(R5), F29
+	FMOVD 24(R6), F30
+	VZIP1 V30.D2, V29.D2, V29.D2
+	WORD $0x4e9daf94 // USMMLA V20, V28, V29
+	WORD $0x4e9daf15 // USMMLA V21, V24, V29
+	WORD $0x4e9daf56 // USMMLA V22, V26, V29
+	WORD $0x4e9daf37 // USMMLA V23, V25, V29
+	FMOVS 32(R1), F29
+	FMOVS 32(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddd8c // FMUL V12, V12, V29 of 4-byte lanes
+	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
+	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
+	WORD $0x6e3dddad // FMUL V13, V13, V29 of 4-byte lanes
+	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
+	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
+	WORD $0x6e3dddce // FMUL V14, V14, V29 of 4-byte lanes
+	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
+	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
+	WORD $0x6e3dddef // FMUL V15, V15, V29 of 4-byte lanes
+	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
+	FMOVS 32(R3), F29
+	FMOVS 32(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
+	WORD $0x6e3dde10 // FMUL V16, V16, V29 of 4-byte lanes
+	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
+	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
+	WORD $0x6e3dde31 // FMUL V17, V17, V29 of 4-byte lanes
+	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
+	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
+	WORD $0x6e3dde52 // FMUL V18, V18, V29 of 4-byte lanes
+	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
+	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
+	WORD $0x6e3dde73 // FMUL V19, V19, V29 of 4-byte lanes
+	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
+	FMOVS 32(R5), F29
+	FMOVS 32(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
+	WORD $0x6e3dde94 // FMUL V20, V20, V29 of 4-byte lanes
+	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
+	WORD $0x6e3ddeb5 // FMUL V21, V21, V29 of 4-byte lanes
+	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
+	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
+	WORD $0x6e3dded6 // FMUL V22, V22, V29 of 4-byte lanes
+	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
+	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
+	WORD $0x6e3ddef7 // FMUL V23, V23, V29 of 4-byte lanes
+	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	ADD $512, R7
+	ADD $60, R1
+	ADD $60, R2
+	ADD $60, R3
+	ADD $60, R4
+	ADD $60, R5
+	ADD $60, R6
+	SUBS $1, R13
+	BNE group
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
+	FMOVQ 0(R8), F24
+	FMOVQ 16(R8), F25
+	VZIP1 V24.S4, V24.S4, V28.S4
+	VZIP2 V24.S4, V24.S4, V24.S4
+	VZIP1 V25.S4, V25.S4, V26.S4
+	VZIP2 V25.S4, V25.S4, V25.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	WORD $0x6e3cdc00 // FMUL V0, V0, V28 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e38dc21 // FMUL V1, V1, V24 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3adc42 // FMUL V2, V2, V26 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD $64, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
