@@ -23,7 +23,8 @@ import (
 // The blocks of a quantized w lie along its last axes, and those must be the ones contracted. x is rounded to 8 bits,
 // 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per cent. Where elements
 // of x are greater than 2¹²³, some 1e37, the sum of 32 may be none of f32's numbers, and y infinite or NaN where the
-// product with w.dequantize() is not, if the format has offsets (q4_1, q5_1, q2_k, q4_k, q5_k).
+// product with w.dequantize() is not, if the format has offsets (q4_1, q5_1, q2_k, q4_k, q5_k); where they are greater
+// than 2¹¹³, some 1e34, that of 128 times small integers, if so many weights share a scale (q2_k, q3_k, tq2_0).
 //
 // The weights of a model are packed for products as it is loaded. x is f32 then, and of such a w of f16 the product is
 // that with w.dequantize(). With a packed w of bf16 x is rounded to bf16, to nearest, ties to even, which errs by up to

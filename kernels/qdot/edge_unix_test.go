@@ -61,7 +61,7 @@ func TestEdges(t *testing.T) {
 			c := words[float32](edged(t, 4*most*2*Rows))
 			seconds := max(1, f.offsets)
 			if f.factors { // in some tiers
-				seconds = 2
+				seconds = f.each / 16
 			}
 			form := &Form{Bytes: edged(t, 2*k*Rows), S: words[float32](edged(t, 4*2*k/f.each*Rows)),
 				M: words[float32](edged(t, 4*2*k/f.each*seconds*Rows)), apart: edged(t, apartBytes(min(k, apartDepth)))}

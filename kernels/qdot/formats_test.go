@@ -53,7 +53,7 @@ func checkForm(t *testing.T, f *Format, form *Form, rows []byte, k int) {
 				at := b*f.Block + j
 				got := form.Bytes[k*Rows+at/4*64+row*4+at%4]
 				if f.seconds() > f.offsets { // the factor is apart
-					factor := math.Float32bits(form.M[2*n+at/16*Rows+row])
+					factor := math.Float32bits(form.M[n*f.seconds()+at/16*Rows+row])
 					if factor>>16 != factor&0xffff {
 						t.Fatalf("%s: factor %d of row %d is %08x, want the same twice", f.Name, at/16, row, factor)
 					}

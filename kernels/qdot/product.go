@@ -9,8 +9,8 @@ const mostBytes = 292
 //
 // Bytes: of panel p, at 64·(p·k/4 + i) the weights 4i to 4i+3 of row 0, then those of row 1, and so on; 128 is added to
 // each. S and M, of the same order: at 16·(p·k/each + i) the i-th scale of the 16 rows, and likewise their offsets,
-// which may be twice as many. Where weights are taken apart, those of q3_k stand without the factors of 16, which are
-// in M as integers of 16 bits, twice. One goroutine at a time multiplies by a form.
+// of which a scale may have eight. Where weights are taken apart, those of q3_k stand without the factors of 16, which
+// are in M as integers of 16 bits, twice. One goroutine at a time multiplies by a form.
 type Form struct {
 	Bytes []byte
 	S, M  []float32
@@ -91,27 +91,42 @@ func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
 // addProduct adds the product of the weights q, which share a scale and have the offsets m, with the activations in
 // group x from place from on.
 func addProduct(y float32, q []int8, s float32, m []float32, x []uint32, from int) float32 {
-	sum := int32(0)
+	d := math.Float32frombits(x[wordScale])
+	if len(q) <= Group {
+		y += float32(float32(sumOf(q, x, from)) * float32(s*d))
+	}
+	for i, v := range m {
+		scaled := x[wordScaledSum]
+		if len(q)/len(m) == Group/2 {
+			scaled = x[i/2*Record+wordScaledLow+i%2]
+		}
+		y += float32(v * math.Float32frombits(scaled))
+	}
+	if len(q) > Group {
+		total := float32(float32(sumOf(q[:Group], x, 0)) * d)
+		for at := Group; at < len(q); at += Group {
+			group := x[at/Group*Record:]
+			total += float32(float32(sumOf(q[at:at+Group], group, 0)) * math.Float32frombits(group[wordScale]))
+		}
+		y += float32(s * total)
+	}
+	return y
+}
+
+// sumOf is the exact sum of the weights q times the activations from place from of group x on.
+func sumOf(q []int8, x []uint32, from int) (sum int32) {
 	for j := 0; j < len(q); j += 4 {
 		v, a := (*[4]int8)(q[j:]), x[(from+j)/4]
 		sum += int32(v[0])*int32(int8(a)) + int32(v[1])*int32(int8(a>>8)) + int32(v[2])*int32(int8(a>>16)) +
 			int32(v[3])*int32(int8(a>>24))
 	}
-	y += float32(float32(sum) * float32(s*math.Float32frombits(x[wordScale])))
-	for i, v := range m {
-		scaled := x[wordScaledSum]
-		if len(q)/len(m) == Group/2 {
-			scaled = x[wordScaledLow+from/(Group/2)+i]
-		}
-		y += float32(v * math.Float32frombits(scaled))
-	}
-	return y
+	return sum
 }
 
 // seconds is how many vectors of a form's M belong to a scale.
 func (f *Format) seconds() int {
 	if f.factors && vectors() && takenApart() {
-		return 2
+		return f.each / 16
 	}
 	return f.offsets
 }
@@ -162,7 +177,7 @@ func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows
 		return
 	}
 	n := k / f.each * Rows
-	var q [Group]int8
+	var q [4 * Group]int8
 	for j := range cols {
 		p, r := j/Rows, j%Rows
 		for i := 0; i < rows && !add; i++ {
@@ -174,7 +189,7 @@ func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows
 				q[l], q[l+1], q[l+2], q[l+3] = int8(b[0]-128), int8(b[1]-128), int8(b[2]-128), int8(b[3]-128)
 			}
 			at := p*n + from/f.each*Rows
-			var m [2]float32
+			var m [8]float32
 			for i := range f.offsets {
 				m[i] = form.M[(at*f.offsets)+i*Rows+r]
 			}

@@ -4,11 +4,11 @@ package qdot
 // as in tq2_0 with nothing added; f16 factors of the scales and of the offsets. Offsets are subtracted. The integers
 // are weights times their scales, 0 to 45.
 var q2_k = Format{
-	Name: "q2_k", Block: 256, Bytes: 84, each: 32, offsets: 2, pieces: q2Pieces(),
+	Name: "q2_k", Block: 256, Bytes: 84, each: 128, offsets: 8, pieces: q2Pieces(),
 	expand: func(q []int8, s, m []float32, b []byte) {
 		d, low := f16(b[80:]), f16(b[82:])
 		for i, v := range b[:16] {
-			s[i/2], m[i] = d, -float32(low*float32(v>>4))
+			s[i/8], m[i] = d, -float32(low*float32(v>>4))
 		}
 		for i := range 32 {
 			put(q[8*i:], pairs(b[16:], i)*uint64(b[i/2]&15))

@@ -5,12 +5,13 @@ package qdot
 // byte 8+i%4 at bit i/4·2; their f16 factor. 4 is added to each weight, 32 to each scale. The integers are weights
 // times their scales, which are -124 to 128, with the other sign, which the factor has too.
 var q3_k = Format{
-	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 32, wide: true, factors: true, pieces: q3Pieces(),
+	Name: "q3_k", Block: 256, Bytes: 110, odd: 2, oddAt: 108, each: 128, wide: true, factors: true,
+	pieces: q3Pieces(),
 	expand: func(q []int8, s, _ []float32, b []byte) {
 		d, scales := f16(b[108:]), b[96:108]
 		for i := range 16 {
 			v := scales[i%8]>>(i/8*4)&15 | scales[8+i%4]>>(i/4*2)&3<<4
-			s[i/2] = -d
+			s[i/8] = -d
 			for j := 2 * i; j < 2*i+2; j++ {
 				high := eight(b[j%4*8:]) >> (j / 4) & ones << 2
 				put(q[8*j:], pairs(b[32:], j)|high)

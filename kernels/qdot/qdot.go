@@ -7,13 +7,17 @@
 //
 // A row of activations is cut into groups of 32. A group is stored as d = max|x|/127, rounded, and 32 integers
 // a = x·(127/max|x|), rounded to even; a group smaller than 2⁻¹⁰⁰ counts as zeros, and one with a number that is not
-// finite makes every product with it NaN. A format gives integers q, and for each 32 or 16 of them a scale s and
-// perhaps an offset m, or one for each 16 of 32, so that a weight is s·q + m. If its own scales are small integers
+// finite makes every product with it NaN. A format gives integers q, and for each 128, 32 or 16 of them a scale s and
+// perhaps an offset m, or one for each 16 of 128, so that a weight is s·q + m. If its own scales are small integers
 // times a number that more weights share, as those of 16 weights of q2_k and q3_k, they are in the q. Then, group after
 // group and starting from 0,
 //
 //	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
 //	y = y + m · (d·float32(Σ a))            for each offset, the sum over what shares m
+//
+// and where 128 weights share a scale, after what their offsets add,
+//
+//	y = y + s · (((p₀ + p₁) + p₂) + p₃)     p = float32(Σ q·a) · d of each of their groups
 //
 // Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
 // that row alone.
@@ -42,8 +46,8 @@ type Format struct {
 	Bytes int    // bytes of a block
 
 	odd, oddAt int     // bytes of a block that are no words of 4, and where they begin: at 0 or behind the words
-	each       int     // weights that share a scale: 32 or 16
-	offsets    int     // of weights that share a scale: none, 1, or 2 for the halves of 32
+	each       int     // weights that share a scale: 128, 32 or 16
+	offsets    int     // of weights that share a scale: none, 1, or 8 for each 16 of 128
 	wide       bool    // tells whether the integers may be other than -32 to 31
 	factors    bool    // tells whether they are those of 3 bits times a factor that 16 share, in wide formats
 	pieces     []piece // where in a panel the words of a block lie; nil: in their order
@@ -78,7 +82,7 @@ func (f *Format) Few() int {
 }
 
 // Expand sets q to the Block integers of block b, s to their scales, of which each belongs to so many integers, and m
-// to so many offsets for each scale, 2 being those of the halves. q has room for all, s and m for 16.
+// to so many offsets for each scale, which belong to as many weights each. q has room for all, s and m for 16.
 func (f *Format) Expand(q []int8, s, m []float32, b []byte) (each, offsets int) {
 	f.expand(q[:f.Block], s, m, b)
 	return f.each, f.offsets

@@ -151,7 +151,7 @@ func TestWidths(t *testing.T) {
 			low, high = min(low, slices.Min(q[:f.Block])), max(high, slices.Max(q[:f.Block]))
 		}
 		least := int8(-32)
-		if f.offsets == 2 { // whose tiles take 6 bits without sign
+		if f.offsets == 8 { // whose tiles take 6 bits without sign
 			least = 0
 		}
 		if wide := low < least || int(high)-int(least) > 63; wide != f.wide {
@@ -167,21 +167,33 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 		q, s, m := make([]int8, f.Block), make([]float32, 16), make([]float32, 16)
 		f.expand(q, s, m, row[b*f.Bytes:][:f.Bytes])
 		for from := 0; from < f.Block; from += f.each {
-			record := x[(b*f.Block+from)/Group*Record:][:Record]
-			sum := int32(0)
-			for j := range f.each {
-				at := (b*f.Block + from + j) % Group
-				sum += int32(q[from+j]) * int32(int8(record[at/4]>>(at%4*8)))
-			}
-			y += float32(float32(sum) * float32(s[from/f.each]*math.Float32frombits(record[wordScale])))
-			for i := range f.offsets {
-				total, n := int32(0), f.each/f.offsets
-				for j := i * n; j < (i+1)*n; j++ {
-					at := (b*f.Block + from + j) % Group
-					total += int32(int8(record[at/4] >> (at % 4 * 8)))
+			// sums of q times the activations, and of these, over n weights of the block from place i on
+			sums := func(i, n int) (sum, plain int32, d float32) {
+				record := x[(b*f.Block+i)/Group*Record:][:Record]
+				for j := i; j < i+n; j++ {
+					at := (b*f.Block + j) % Group
+					a := int32(int8(record[at/4] >> (at % 4 * 8)))
+					sum, plain = sum+int32(q[j])*a, plain+a
 				}
-				scaled := float32(math.Float32frombits(record[wordScale]) * float32(total))
-				y += float32(m[from/f.each*f.offsets+i] * scaled)
+				return sum, plain, math.Float32frombits(record[wordScale])
+			}
+			scale := s[from/f.each]
+			if f.each <= Group {
+				sum, _, d := sums(from, f.each)
+				y += float32(float32(sum) * float32(scale*d))
+			}
+			for i := range f.offsets {
+				n := f.each / f.offsets
+				_, plain, d := sums(from+i*n, n)
+				y += float32(m[from/f.each*f.offsets+i] * float32(d*float32(plain)))
+			}
+			total := float32(0)
+			for i := from; i < from+f.each && f.each > Group; i += Group {
+				sum, _, d := sums(i, Group)
+				total += float32(float32(sum) * d)
+			}
+			if f.each > Group {
+				y += float32(scale * total)
 			}
 		}
 	}

@@ -1236,7 +1236,7 @@ func tileOffsetsFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileOffsetsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1245,7 +1245,7 @@ func tileOffsetsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileOffsetsx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1254,7 +1254,7 @@ func tileOffsetsx1AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 func tileOffsetsx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1263,7 +1263,7 @@ func tileOffsetsx1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileOffsetsx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1272,7 +1272,7 @@ func tileOffsetsx2AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 func tileOffsetsx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1281,7 +1281,7 @@ func tileOffsetsx2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileOffsetsx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1290,7 +1290,7 @@ func tileOffsetsx3AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 func tileOffsetsx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1299,7 +1299,7 @@ func tileOffsetsx3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileOffsetsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1308,7 +1308,7 @@ func tileOffsetsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int,
 func tileOffsetsx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1317,7 +1317,7 @@ func tileOffsetsx4AVX512(groups int, w *byte, wnext int, s, m *float32, snext in
 func tileOffsetsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1326,7 +1326,7 @@ func tileOffsetsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int,
 func tileOffsetsx5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -1413,7 +1413,7 @@ func tileFactorsFewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileFactorsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileFactorsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// words apart, of so many groups. w has a scale for 128 weights and, as m, factors for 16, twice in a
 // word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
 // snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
 // its halves as apart writes them, wnext bytes apart; otherwise half a panel.
@@ -1422,13 +1422,142 @@ func tileFactorsFewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext i
 func tileFactorsx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileFactorsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and, as m, factors for 16, twice in a
+// words apart, of so many groups. w has a scale for 128 weights and, as m, factors for 16, twice in a
 // word,. With AVX-512 it has two panels, the bytes of the other beginning wnext bytes and its scales
 // snext numbers further on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one,
 // its halves as apart writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileFactorsx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx1 is tile128x1 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx1AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx2 is tile128x2 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx2AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx3 is tile128x3 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx4 is tile128x4 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx5 is tile128x5 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx5AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128Fewx6 is tile128x6 for half a panel as a form has it.
+//
+//go:noescape
+func tile128Fewx6AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x1AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x1AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x2AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x2AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x3AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x3AVXVNNI(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x3AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // apartPlus0 takes so many groups of weights of half a panel, of 6 bits, apart: with 0 added, 8 rows
 // of words follow one another.
@@ -1983,6 +2112,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 6:
 			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 1:
+			tile128x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 2:
+			tile128x2AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 3:
+			tile128x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 4:
+			tile128x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 5:
+			tile128x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 6:
+			tile128x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -2024,6 +2165,12 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 3:
 			tile16x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 1:
+			tile128x1AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 2:
+			tile128x2AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 3:
+			tile128x3AVXVNNI(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -2141,6 +2288,22 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tileFactorsx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 6<<3 + 4:
 			tileFactorsx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 1:
+			tile128Fewx1AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 2:
+			tile128Fewx2AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 3:
+			tile128Fewx3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 4:
+			tile128Fewx4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 5:
+			tile128Fewx5AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 15<<3 + 6:
+			tile128Fewx6AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 3:
+			tile128x3AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 4:
+			tile128x4AVX2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -2178,6 +2341,8 @@ func apart(kind int, dst, w *byte, groups int) {
 		apart16AVX2(dst, w, groups)
 	case 6:
 		apartPlus4AVX2(dst, w, groups)
+	case 7:
+		apartPlus32AVX2(dst, w, groups)
 	default:
 		panic("no weights are taken apart")
 	}

@@ -550,7 +550,7 @@ func tile16x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -559,7 +559,7 @@ func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *u
 func tileOffsetsx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -568,7 +568,7 @@ func tileOffsetsx1(groups int, w *byte, wnext int, s, m *float32, snext int, x *
 func tileOffsetsx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -577,7 +577,7 @@ func tileOffsetsx2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int,
 func tileOffsetsx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -586,7 +586,7 @@ func tileOffsetsx2(groups int, w *byte, wnext int, s, m *float32, snext int, x *
 func tileOffsetsx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -595,7 +595,7 @@ func tileOffsetsx3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int,
 func tileOffsetsx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -604,7 +604,7 @@ func tileOffsetsx3(groups int, w *byte, wnext int, s, m *float32, snext int, x *
 func tileOffsetsx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -613,7 +613,7 @@ func tileOffsetsx4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int,
 func tileOffsetsx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
@@ -622,13 +622,94 @@ func tileOffsetsx4(groups int, w *byte, wnext int, s, m *float32, snext int, x *
 func tileOffsetsx5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // tileOffsetsx6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx
-// words apart, of so many groups. w has a scale for 32 weights and an offset for 16. With AVX-512 it
+// words apart, of so many groups. w has a scale for 128 weights and an offset for 16. With AVX-512 it
 // has two panels, the bytes of the other beginning wnext bytes and its scales snext numbers further
 // on, its offsets as many or twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart
 // writes them, wnext bytes apart; otherwise half a panel.
 //
 //go:noescape
 func tileOffsetsx6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x1(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x2I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x3I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x3(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x4I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x4(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x5I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+
+// tile128x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 128 weights. With AVX-512 it has two panels, the bytes
+// of the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+//
+//go:noescape
+func tile128x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
 // dotPeak is for benchmarks: so many turns of 12 products of vectors of bytes and nothing else.
 //
@@ -895,6 +976,18 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 6:
 			tile16x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 1:
+			tile128x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 2:
+			tile128x2I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 3:
+			tile128x3I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 4:
+			tile128x4I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 5:
+			tile128x5I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 6:
+			tile128x6I8MM(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}
@@ -948,6 +1041,14 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 4:
 			tile16x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 1:
+			tile128x1(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 2:
+			tile128x2(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 3:
+			tile128x3(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
+		case 7<<3 + 4:
+			tile128x4(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		default:
 			panic("no such tile")
 		}

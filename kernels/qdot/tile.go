@@ -15,8 +15,10 @@ func (f *Format) tileKind() int {
 	switch {
 	case f.seconds() > f.offsets:
 		return 6
-	case f.offsets == 2:
+	case f.offsets == 8:
 		return 4
+	case f.each > Group:
+		return 7
 	case f.each == Group/2 && f.wide:
 		return 5
 	case f.each == Group/2:

@@ -28,56 +28,70 @@ func (s *source) dot256(x, w, acc int) {
 // floats and then those of integers, in the order of rows.
 func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 	const vectors = 2
-	s.begin(f, avxvnni, fmt.Sprintf("A turn reads 32 weights of 16 rows, %d bytes, and %d bytes of x. Sums in Y0 to "+
-		"Y%d, integers in Y%d to Y%d, weights in Y12 and Y13.", 32*16, rows*recordBytes, rows*vectors-1, rows*vectors,
-		2*rows*vectors-1))
+	s.begin(f, avxvnni, fmt.Sprintf("A turn reads %d weights of 16 rows, %d bytes, and %d bytes of x. Sums in Y0 to "+
+		"Y%d, integers in Y%d to Y%d, weights in Y12 and Y13.", 32*form.groups(), 32*16*form.groups(),
+		rows*recordBytes*form.groups(), rows*vectors-1, rows*vectors, 2*rows*vectors-1))
 	sum := func(i, v int) int { return i*vectors + v }
 	acc := func(i, v int) int { return (rows+i)*vectors + v }
 	const weights, scratch, other = 12, 14, 15
 	place := func(i, offset int) string {
 		return fmt.Sprintf("%d(SI)%s", offset, []string{"", "(R11*1)", "(R11*2)"}[i])
 	}
-	eachC := func(write func(at string, r int)) {
+	eachC := func(write func(at string, i, v int)) {
 		s.p("MOVQ %s, AX", s.args["c"])
 		s.p("MOVQ %s, BX", s.args["ldc"])
 		s.p("SHLQ $2, BX")
 		for i := range rows {
 			for v := range vectors {
-				write(fmt.Sprintf("%d(AX)", 32*v), sum(i, v))
+				write(fmt.Sprintf("%d(AX)", 32*v), i, v)
 			}
 			if i+1 < rows {
 				s.p("ADDQ BX, AX")
 			}
 		}
 	}
+	eachOffset := func(part int, to func(i, v int) int) {
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
+			for v := range vectors {
+				s.p("VMOVUPS %d(R12), Y%d", 64*o+32*v, weights+v)
+			}
+			for i := range rows {
+				s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(o)), scratch)
+				for v := range vectors {
+					s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
+					s.p("VADDPS Y%d, Y%d, Y%d", other, to(i, v), to(i, v))
+				}
+			}
+		}
+	}
+	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
-	eachC(func(at string, r int) { s.p("VMOVUPS %s, Y%d", at, r) })
+	if !kept {
+		eachC(func(at string, i, v int) { s.p("VMOVUPS %s, Y%d", at, sum(i, v)) })
+	}
 	s.p("JMP start")
 	s.place("zero")
-	for r := range rows * vectors {
-		s.p("VXORPS Y%d, Y%d, Y%d", r, r, r)
-	}
+	zero := func(r int) { s.p("VXORPS Y%d, Y%d, Y%d", r, r, r) }
+	eachC(func(at string, i, v int) {
+		if zero(sum(i, v)); kept {
+			s.p("VMOVUPS Y%d, %s", sum(i, v), at)
+		}
+	})
 	s.place("start")
-	s.p("MOVQ %s, CX", s.args["groups"])
-	s.p("MOVQ %s, DI", s.args["w"])
-	s.p("MOVQ %s, DX", s.args["s"])
-	if form.offsets > 0 {
-		s.p("MOVQ %s, R12", s.args["m"])
+	begin := func() {
+		for r := range rows * vectors {
+			zero(r)
+		}
 	}
-	s.p("MOVQ %s, SI", s.args["x"])
-	s.p("MOVQ %s, R11", s.args["ldx"])
-	s.p("SHLQ $2, R11")
-	s.p("PCALIGN $64")
-	s.place("loop")
-	for part := range 32 / form.each {
+	s.tileLoop(form, rows, 32*16, begin, func(part int) {
 		for i := range rows { // 128 was added to the weights
 			s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), scratch)
 			for v := range vectors {
 				s.p("VPSLLD $7, Y%d, Y%d", scratch, acc(i, v))
 			}
 		}
-		for word := part * form.each / 4; word < (part+1)*form.each/4; word++ {
+		for word := part * form.words(); word < (part+1)*form.words(); word++ {
 			for v := range vectors {
 				s.p("VMOVDQU %d(DI), Y%d", 64*word+32*v, weights+v)
 			}
@@ -89,41 +103,40 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 				}
 			}
 		}
-		for v := range vectors {
+		for v := 0; v < vectors && !kept; v++ {
 			s.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, weights+v)
 		}
 		for i := range rows {
 			s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
 			for v := range vectors {
-				a := acc(i, v)
-				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
+				a, by := acc(i, v), scratch
+				if !kept {
+					by = other
+					s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, by)
+				}
 				s.p("VCVTDQ2PS Y%d, Y%d", a, a)
-				s.p("VMULPS Y%d, Y%d, Y%d", other, a, a)
+				s.p("VMULPS Y%d, Y%d, Y%d", by, a, a)
 				s.p("VADDPS Y%d, Y%d, Y%d", a, sum(i, v), sum(i, v))
 			}
 		}
-		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
-			for v := range vectors {
-				s.p("VMOVUPS %d(R12), Y%d", 64*o+32*v, weights+v)
-			}
-			for i := range rows {
-				s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(o)), scratch)
-				for v := range vectors {
-					s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, other)
-					s.p("VADDPS Y%d, Y%d, Y%d", other, sum(i, v), sum(i, v))
-				}
-			}
+		if !kept {
+			eachOffset(part, sum)
 		}
+	}, func() {
+		eachC(func(at string, i, v int) { s.p("VMOVUPS %s, Y%d", at, acc(i, v)) })
+		eachOffset(0, acc)
+		for v := range vectors {
+			s.p("VMOVUPS %d(DX), Y%d", 32*v, weights+v)
+		}
+		eachC(func(at string, i, v int) {
+			s.p("VMULPS Y%d, Y%d, Y%d", weights+v, sum(i, v), sum(i, v))
+			s.p("VADDPS Y%d, Y%d, Y%d", sum(i, v), acc(i, v), acc(i, v))
+			s.p("VMOVUPS Y%d, %s", acc(i, v), at)
+		})
+	})
+	if !kept {
+		eachC(func(at string, i, v int) { s.p("VMOVUPS Y%d, %s", sum(i, v), at) })
 	}
-	if form.offsets > 0 {
-		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
-	}
-	s.p("ADDQ $%d, DI", 32*16)
-	s.p("ADDQ $%d, DX", 64*32/form.each)
-	s.p("ADDQ $%d, SI", recordBytes)
-	s.p("DECQ CX")
-	s.p("JNE loop")
-	eachC(func(at string, r int) { s.p("VMOVUPS Y%d, %s", r, at) })
 	s.p("VZEROUPPER")
 	s.p("RET")
 }

@@ -26,6 +26,7 @@ type panelBody struct {
 	shifts  map[shifted]val // AVX-512: words that are kept
 	factor  map[int]val     // by which sums of 16 weights are multiplied before they are added
 	pairs   map[int]factors // or those of both sums of a scale
+	partial val             // what the groups of a scale for more than 32 weights have summed up so far
 	content map[val][]byte
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
@@ -213,7 +214,7 @@ func (b *panelBody) together() int {
 	if b.f.factor {
 		return 16
 	}
-	return b.f.each
+	return min(b.f.each, 32)
 }
 
 // field takes the weights 4i to 4i+3 from the bits mask of v, shifted right by n.
@@ -474,23 +475,39 @@ func (b *panelBody) timesActivation(x val, at int) val {
 	return b.times(x, b.add("broadcast", temp, at))
 }
 
-// finish ends the weights of a scale, which may have an offset or two, those of the halves.
-func (b *panelBody) finish(scale int, s val, offsets ...val) {
+// finish ends the weights of the i-th scale, or if it is one for more than 32 the i-th 32 weights of the block; they
+// may have an offset, or two, those of the halves.
+func (b *panelBody) finish(i int, s val, offsets ...val) {
+	groups := max(1, b.f.each/32) // of a scale
 	if !b.vec {
-		b.do("storeScale", 64*scale, s)
-		for i, m := range offsets {
-			b.do("storeOffset", 64*(len(offsets)*scale+i), m)
+		if i%groups == 0 {
+			b.do("storeScale", 64*i/groups, s)
+		}
+		for j, m := range offsets {
+			b.do("storeOffset", 64*(len(offsets)*i+j), m)
 		}
 		return
 	}
-	y, record := b.named(resultName(0)), scale*b.f.each/32*recordBytes
-	s = b.timesActivation(s, record+recordScale)
-	b.do("addInto", 0, y, b.times(b.total(scale), s))
-	for i, m := range offsets {
+	y, record := b.named(resultName(0)), i*min(b.f.each, 32)/32*recordBytes
+	if groups == 1 {
+		s = b.timesActivation(s, record+recordScale)
+		b.do("addInto", 0, y, b.times(b.total(i), s))
+	}
+	for j, m := range offsets {
 		scaled := recordScaledSum
 		if len(offsets) == 2 {
-			scaled = recordScaledLow + 4*i
+			scaled = recordScaledLow + 4*j
 		}
 		b.do("addInto", 0, y, b.timesActivation(m, record+scaled))
+	}
+	if groups == 1 {
+		return
+	}
+	part := b.timesActivation(b.total(i), record+recordScale)
+	if i%groups > 0 {
+		part = b.plus(b.partial, part)
+	}
+	if b.partial = part; i%groups == groups-1 {
+		b.do("addInto", 0, y, b.times(part, s))
 	}
 }

@@ -248,8 +248,8 @@ func (w *panelWriter) unpackAMD64() {
 // turn is how far the bytes, the scales and the offsets of an unpacking advance after the bodies of a block.
 func (w *panelWriter) turn() (bytes, scales, offsets int) {
 	bytes, scales = 16*w.b.f.block, 64*w.b.f.block/w.b.f.each
-	if offsets = scales; w.b.f.factor { // there may be one with each
-		offsets *= 2
+	if offsets = scales; w.b.f.factor { // there may be one for each factor
+		offsets = 64 * w.b.f.block / 16
 	}
 	if w.b.parts() > 1 {
 		bytes, scales, offsets = bytes-64, scales-64, offsets-64

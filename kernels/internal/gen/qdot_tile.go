@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 type tileForm struct {
 	name    string
 	each    int  // weights that share a scale
-	offsets int  // that these have: none, 1, or 2 for the halves of 32
+	offsets int  // that these have: none, 1, or 8 for each 16 of 128
 	wide    bool // weights may have 8 bits, not 6: of concern to AVX2
 	factors bool // 16 weights, of 3 bits, have an integer by which they are multiplied besides: a tile of AVX2 only
 	doc     string
@@ -22,9 +23,10 @@ var tileForms = []tileForm{
 	{"tileOffset", 32, 1, false, false, "a scale and an offset for 32 weights"},
 	{"tile16", 16, 0, false, false, "a scale for 16 weights"},
 	{"tileWide", 32, 0, true, false, "a scale for 32 weights"},
-	{"tileOffsets", 32, 2, false, false, "a scale for 32 weights and an offset for 16"},
+	{"tileOffsets", 128, 8, false, false, "a scale for 128 weights and an offset for 16"},
 	{"tile16Wide", 16, 0, true, false, "a scale for 16 weights"},
-	{"tileFactors", 32, 0, false, true, "a scale for 32 weights and, as m, factors for 16, twice in a word,"},
+	{"tileFactors", 128, 0, false, true, "a scale for 128 weights and, as m, factors for 16, twice in a word,"},
+	{"tile128", 128, 0, false, false, "a scale for 128 weights"},
 }
 
 // added is what AVX2 adds to weights of up to 6 bits: where there are two offsets, these have no sign.
@@ -32,16 +34,24 @@ func (f *tileForm) added() int {
 	switch {
 	case f.factors:
 		return 4
-	case f.wide, f.offsets == 2:
+	case f.wide, f.offsets > 1:
 		return 0
 	}
 	return 32
 }
 
-// sumAt is where a record has the negative sum of the i-th weights that share a scale.
-func (f *tileForm) sumAt(i int) int {
+// A turn of a tile's loop takes one group of activations, or as many as share a scale of weights.
+func (f *tileForm) groups() int { return max(1, f.each/32) }
+
+// parts is how many scales the weights of a group have, if not one together with others, and words how many words the
+// weights of such a part.
+func (f *tileForm) parts() int { return max(1, 32/f.each) }
+func (f *tileForm) words() int { return min(f.each, 32) / 4 }
+
+// sumAt is where a record has the negative sum of a part.
+func (f *tileForm) sumAt(part int) int {
 	if f.each == 16 {
-		return recordLow + 4*i
+		return recordLow + 4*part
 	}
 	return recordSum
 }
@@ -49,15 +59,16 @@ func (f *tileForm) sumAt(i int) int {
 // seconds is how many vectors at m belong to a scale.
 func (f *tileForm) seconds() int {
 	if f.factors {
-		return 2
+		return f.each / 16
 	}
 	return f.offsets
 }
 
-// scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by.
+// scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by, seen from the
+// end of several groups, otherwise from the beginning of the only one.
 func (f *tileForm) scaledSumAt(i int) int {
-	if f.offsets == 2 {
-		return recordScaledLow + 4*i
+	if f.offsets > 1 {
+		return (i/2-f.groups())*recordBytes + recordScaledLow + i%2*4
 	}
 	return recordScaledSum
 }
@@ -173,9 +184,9 @@ func (s *source) qdotTilesFew(form tileForm, number int, list, args string, case
 // rows, are in the lowest registers.
 func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	const panels = 2
-	s.begin(f, avx512, fmt.Sprintf("A turn reads 32 weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 "+
-		"to Z%d, integers in Z%d to Z%d, weights in Z24 and Z25.",
-		panels*32*16, rows*recordBytes, rows*panels-1, rows*panels, 2*rows*panels-1))
+	s.begin(f, avx512, fmt.Sprintf("A turn reads %d weights of 32 rows, %d bytes, and %d bytes of x. Sums in Z0 "+
+		"to Z%d, integers in Z%d to Z%d, weights in Z24 and Z25.", 32*form.groups(), panels*32*16*form.groups(),
+		rows*recordBytes*form.groups(), rows*panels-1, rows*panels, 2*rows*panels-1))
 	sum := func(i, p int) int { return i*panels + p }
 	acc := func(i, p int) int { return rows*panels + i*panels + p }
 	turn := 0
@@ -196,23 +207,111 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 			}
 		}
 	}
+	eachOffset := func(part int, to func(i, p int) int) {
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
+			s.p("VMOVUPS %d(R12), Z24", o*64)
+			s.p("VMOVUPS %d(R12)(R10*%d), Z25", o*64, form.offsets)
+			for i := range rows {
+				for p := range panels {
+					x := spare()
+					s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, form.scaledSumAt(o)), 24+p, x)
+					s.p("VADDPS Z%d, Z%d, Z%d", x, to(i, p), to(i, p))
+				}
+			}
+		}
+	}
+	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
-	eachC(func(at string, i, p int) { s.p("VMOVUPS %s, Z%d", at, sum(i, p)) })
+	if !kept {
+		eachC(func(at string, i, p int) { s.p("VMOVUPS %s, Z%d", at, sum(i, p)) })
+	}
 	s.p("JMP start")
 	s.place("zero")
-	eachC(func(at string, i, p int) { // stores at the end would wait for their lines
-		s.p("PREFETCHT0 %s", at)
-		s.p("VPXORQ Z%d, Z%d, Z%d", sum(i, p), sum(i, p), sum(i, p))
+	zero := func(i, p int) { s.p("VPXORQ Z%d, Z%d, Z%d", sum(i, p), sum(i, p), sum(i, p)) }
+	eachC(func(at string, i, p int) {
+		if zero(i, p); kept {
+			s.p("VMOVUPS Z%d, %s", sum(i, p), at)
+		} else { // stores at the end would wait for their lines
+			s.p("PREFETCHT0 %s", at)
+		}
 	})
 	s.place("start")
-	s.p("MOVQ %s, CX", s.args["groups"])
-	s.p("MOVQ %s, DI", s.args["w"])
 	s.p("MOVQ %s, R9", s.args["wnext"])
-	s.p("MOVQ %s, DX", s.args["s"])
 	s.p("MOVQ %s, R10", s.args["snext"])
 	s.p("SHLQ $2, R10")
-	if form.offsets > 0 {
+	begin := func() {
+		for i := range rows * panels {
+			zero(i/panels, i%panels)
+		}
+	}
+	s.tileLoop(form, rows, 32*16, begin, func(part int) {
+		for i := range rows { // 128 was added to the weights
+			for p := range panels {
+				s.p("VPSLLD.BCST $7, %s, Z%d", place(i, form.sumAt(part)), acc(i, p))
+			}
+		}
+		for word := part * form.words(); word < (part+1)*form.words(); word++ {
+			s.p("VMOVDQU64 %d(DI), Z24", word*64)
+			s.p("VMOVDQU64 %d(DI)(R9*1), Z25", word*64)
+			for i := range rows {
+				x := spare()
+				s.p("VPBROADCASTD %s, Z%d", place(i, 4*word), x)
+				for p := range panels {
+					s.p("VPDPBUSD Z%d, Z%d, Z%d", x, 24+p, acc(i, p))
+				}
+			}
+		}
+		if !kept {
+			s.p("VMOVUPS %d(DX), Z24", part*64)
+			s.p("VMOVUPS %d(DX)(R10*1), Z25", part*64)
+		}
+		for i := range rows {
+			for p := range panels {
+				a, at := acc(i, p), place(i, recordScale)
+				if s.p("VCVTDQ2PS Z%d, Z%d", a, a); kept {
+					s.p("VMULPS.BCST %s, Z%d, Z%d", at, a, a)
+				} else {
+					scale := spare()
+					s.p("VMULPS.BCST %s, Z%d, Z%d", at, 24+p, scale)
+					s.p("VMULPS Z%d, Z%d, Z%d", scale, a, a)
+				}
+				s.p("VADDPS Z%d, Z%d, Z%d", a, sum(i, p), sum(i, p))
+			}
+		}
+		if !kept {
+			eachOffset(part, sum)
+		}
+	}, func() {
+		eachC(func(at string, i, p int) { s.p("VMOVUPS %s, Z%d", at, acc(i, p)) })
+		eachOffset(0, acc)
+		s.p("VMOVUPS (DX), Z24")
+		s.p("VMOVUPS (DX)(R10*1), Z25")
+		eachC(func(at string, i, p int) {
+			s.p("VMULPS Z%d, Z%d, Z%d", 24+p, sum(i, p), sum(i, p))
+			s.p("VADDPS Z%d, Z%d, Z%d", sum(i, p), acc(i, p), acc(i, p))
+			s.p("VMOVUPS Z%d, %s", acc(i, p), at)
+		})
+	})
+	if !kept {
+		eachC(func(at string, i, p int) { s.p("VMOVUPS Z%d, %s", sum(i, p), at) })
+	}
+	s.p("VZEROUPPER")
+	s.p("RET")
+}
+
+// tileLoop writes the loop of a tile of amd64. In CX are the turns, at DI the weights, of which a group takes so many
+// bytes, at DX their scales, at R12 what stands at m, at SI the first row of activations and, of more than 3, at R8 the
+// fourth; R11 bytes lie between two. part is called for the parts of a group. Where a scale is one for several groups
+// begin is called before the first of them and end behind the last one; R13 counts them.
+func (s *source) tileLoop(form tileForm, rows, weights int, begin func(), part func(part int), end func()) {
+	s.p("MOVQ %s, CX", s.args["groups"])
+	if n := form.groups(); n > 1 {
+		s.p("SHRQ $%d, CX", bits.TrailingZeros(uint(n)))
+	}
+	s.p("MOVQ %s, DI", s.args["w"])
+	s.p("MOVQ %s, DX", s.args["s"])
+	if form.seconds() > 0 {
 		s.p("MOVQ %s, R12", s.args["m"])
 	}
 	s.p("MOVQ %s, SI", s.args["x"])
@@ -224,60 +323,34 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 	}
 	s.p("PCALIGN $64")
 	s.place("loop")
-	for part := range 32 / form.each {
-		for i := range rows { // 128 was added to the weights
-			for p := range panels {
-				s.p("VPSLLD.BCST $7, %s, Z%d", place(i, form.sumAt(part)), acc(i, p))
-			}
-		}
-		for word := part * form.each / 4; word < (part+1)*form.each/4; word++ {
-			s.p("VMOVDQU64 %d(DI), Z24", word*64)
-			s.p("VMOVDQU64 %d(DI)(R9*1), Z25", word*64)
-			for i := range rows {
-				x := spare()
-				s.p("VPBROADCASTD %s, Z%d", place(i, 4*word), x)
-				for p := range panels {
-					s.p("VPDPBUSD Z%d, Z%d, Z%d", x, 24+p, acc(i, p))
-				}
-			}
-		}
-		s.p("VMOVUPS %d(DX), Z24", part*64)
-		s.p("VMOVUPS %d(DX)(R10*1), Z25", part*64)
-		for i := range rows {
-			for p := range panels {
-				scale, a := spare(), acc(i, p)
-				s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, recordScale), 24+p, scale)
-				s.p("VCVTDQ2PS Z%d, Z%d", a, a)
-				s.p("VMULPS Z%d, Z%d, Z%d", scale, a, a)
-				s.p("VADDPS Z%d, Z%d, Z%d", a, sum(i, p), sum(i, p))
-			}
-		}
-		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
-			s.p("VMOVUPS %d(R12), Z24", o*64)
-			s.p("VMOVUPS %d(R12)(R10*%d), Z25", o*64, form.offsets)
-			for i := range rows {
-				for p := range panels {
-					x := spare()
-					s.p("VMULPS.BCST %s, Z%d, Z%d", place(i, form.scaledSumAt(o)), 24+p, x)
-					s.p("VADDPS Z%d, Z%d, Z%d", x, sum(i, p), sum(i, p))
-				}
-			}
-		}
+	if form.groups() > 1 {
+		begin()
+		s.p("MOVQ $%d, R13", form.groups())
+		s.p("PCALIGN $64")
+		s.place("group")
 	}
-	if form.offsets > 0 {
-		s.p("ADDQ $%d, R12", 64*32/form.each*form.offsets)
+	for i := range form.parts() {
+		part(i)
 	}
-	s.p("ADDQ $%d, DI", 32*16)
-	s.p("ADDQ $%d, DX", 64*32/form.each)
+	s.p("ADDQ $%d, DI", weights)
 	s.p("ADDQ $%d, SI", recordBytes)
 	if rows > 3 {
 		s.p("ADDQ $%d, R8", recordBytes)
 	}
+	if form.factors {
+		s.p("ADDQ $%d, R12", 64*2)
+	}
+	if form.groups() > 1 {
+		s.p("DECQ R13")
+		s.p("JNE group")
+		end()
+	}
+	if form.offsets > 0 {
+		s.p("ADDQ $%d, R12", 64*form.parts()*form.offsets)
+	}
+	s.p("ADDQ $%d, DX", 64*form.parts())
 	s.p("DECQ CX")
 	s.p("JNE loop")
-	eachC(func(at string, i, p int) { s.p("VMOVUPS Z%d, %s", sum(i, p), at) })
-	s.p("VZEROUPPER")
-	s.p("RET")
 }
 
 // qdotPeak writes what no product can be faster than: the dots of a tile, of registers.

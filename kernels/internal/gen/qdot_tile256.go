@@ -8,11 +8,14 @@ import "fmt"
 // little more than four instructions find a place in a cycle.
 func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	const vectors = 2
-	b := &tile256{source: s, form: form, rows: rows, turn: 32 / form.each * form.apartBytes(form.each/4)}
+	b := &tile256{source: s, form: form, rows: rows, turn: form.parts() * form.apartBytes(form.words())}
 	s.locals = rows*vectors*32 + 32
-	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 16 rows, taken apart, %d bytes, and %d bytes of x. Sums "+
-		"at R10, integers in Y0 to Y%d, weights from Y%d on.", vectors*b.turn, rows*recordBytes, rows*vectors-1,
-		b.weights()))
+	if b.kept() {
+		s.locals += rows * vectors * 32
+	}
+	s.begin(f, avx2, fmt.Sprintf("A turn reads %d weights of 16 rows, taken apart, %d bytes, and %d bytes of x. Sums "+
+		"at R10, integers in Y0 to Y%d, weights from Y%d on.", 32*form.groups(), vectors*b.turn*form.groups(),
+		rows*recordBytes*form.groups(), rows*vectors-1, b.weights()))
 	s.p("LEAQ 31(SP), R10")
 	s.p("ANDQ $-32, R10")
 	s.p("CMPB %s, $0", s.args["add"])
@@ -28,44 +31,24 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		s.p("VMOVAPS Y0, %d(R10)", 32*i)
 	}
 	s.place("start")
-	for _, arg := range [][2]string{{"groups", "CX"}, {"w", "DI"}, {"wnext", "R9"}, {"s", "DX"}, {"x", "SI"},
-		{"ldx", "R11"}} {
-		s.p("MOVQ %s, %s", s.args[arg[0]], arg[1])
-	}
-	if form.seconds() > 0 {
-		s.p("MOVQ %s, R12", s.args["m"])
-	}
-	s.p("SHLQ $2, R11")
-	if rows > 3 {
-		s.p("LEAQ (R11)(R11*2), R8")
-		s.p("ADDQ SI, R8")
-	}
+	s.p("MOVQ %s, R9", s.args["wnext"])
 	if ones := s.constant(0x00010001, 4); form.wide {
 		s.p("VMOVDQU consts<>+%d(SB), Y15", ones)
 	} else {
 		s.p("LEAQ consts<>+%d(SB), AX", ones) // short to name in the loop
 	}
-	s.p("PCALIGN $64")
-	s.place("loop")
-	for part := range 32 / form.each {
+	s.tileLoop(form, rows, b.turn, b.clear, func(part int) {
 		if form.wide {
 			b.wide(part)
 		} else {
 			b.narrow(part)
 		}
-		b.scale(part)
-	}
-	if form.seconds() > 0 {
-		s.p("ADDQ $%d, R12", 64*32/form.each*form.seconds())
-	}
-	s.p("ADDQ $%d, DI", b.turn)
-	s.p("ADDQ $%d, DX", 64*32/form.each)
-	s.p("ADDQ $%d, SI", recordBytes)
-	if rows > 3 {
-		s.p("ADDQ $%d, R8", recordBytes)
-	}
-	s.p("DECQ CX")
-	s.p("JNE loop")
+		if b.kept() {
+			b.collect()
+		} else {
+			b.scale(part)
+		}
+	}, b.spread)
 	b.eachSum(func(at string, i int) {
 		s.p("VMOVAPS %d(R10), Y0", 32*i)
 		s.p("VMOVUPS Y0, %s", at)
@@ -99,10 +82,16 @@ func (b *tile256) place(i, offset int) string {
 	return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
 }
 
-// from is where the weights of half v of the panel that share a scale have their byte offset.
+// from is where a part of the weights of half v of the panel has their byte offset.
 func (b *tile256) from(part, offset, v int) string {
-	return fmt.Sprintf("%d(DI)%s", part*b.form.apartBytes(b.form.each/4)+offset, []string{"", "(R9*1)"}[v])
+	return fmt.Sprintf("%d(DI)%s", part*b.form.apartBytes(b.form.words())+offset, []string{"", "(R9*1)"}[v])
 }
+
+// kept tells whether a scale's weights are of several groups, whose sums are kept behind those of all.
+func (b *tile256) kept() bool { return b.form.groups() > 1 }
+
+// group is where the i-th sum of the groups that share a scale is.
+func (b *tile256) group(i int) string { return fmt.Sprintf("%d(R10)", 32*(2*b.rows+i)) }
 
 // eachSum calls write with where c has each of the sums.
 func (b *tile256) eachSum(write func(at string, i int)) {
@@ -116,7 +105,7 @@ func (b *tile256) eachSum(write func(at string, i int)) {
 	}
 }
 
-// narrow writes the products of weights of 6 bits that share a scale. Sums of four products fit in 16 bits.
+// narrow writes the products of a part's weights of 6 bits. Sums of four products fit in 16 bits.
 func (b *tile256) narrow(part int) {
 	const x, scratch = activations256, scratch256
 	w := b.weights()
@@ -129,17 +118,18 @@ func (b *tile256) narrow(part int) {
 			b.p("VPSLLD $5, Y%d, Y%d", x, 2*i+v)
 		}
 	}
-	for word := 0; word < b.form.each/4; word += 2 {
+	first := part * b.form.words()
+	for word := first; word < first+b.form.words(); word += 2 {
 		for j := range 2 {
 			for v := range 2 {
-				b.p("VMOVDQU %s, Y%d", b.from(part, 32*(word+j), v), w+2*j+v)
+				b.p("VMOVDQU %s, Y%d", b.from(0, 32*(word+j), v), w+2*j+v)
 			}
 		}
 		for i := range b.rows {
-			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word), x)
+			b.p("VPBROADCASTD %s, Y%d", b.place(i, 4*word), x)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w, scratch)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+1, scratch+1)
-			b.p("VPBROADCASTD %s, Y%d", b.place(i, part*b.form.each+4*word+4), x)
+			b.p("VPBROADCASTD %s, Y%d", b.place(i, 4*word+4), x)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+2, scratch+2)
 			b.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w+3, x)
 			b.p("VPADDW Y%d, Y%d, Y%d", scratch+2, scratch, scratch)
@@ -149,7 +139,7 @@ func (b *tile256) narrow(part int) {
 				continue
 			}
 			for v := range 2 {
-				if word == 0 && b.form.added() == 0 {
+				if word == first && b.form.added() == 0 {
 					b.p("VPMADDWD (AX), Y%d, Y%d", scratch+v, 2*i+v)
 					continue
 				}
@@ -180,14 +170,14 @@ func (b *tile256) factors(i, word int) {
 	}
 }
 
-// wide writes the products of weights of 8 bits that share a scale.
+// wide writes the products of a part's weights of 8 bits.
 func (b *tile256) wide(part int) {
 	const x, scratch, ones = activations256, scratch256, 15
 	w := b.weights()
 	for i := range 2 * b.rows {
 		b.p("VMOVDQU %s, Y%d", b.from(part, 0, i%2), i)
 	}
-	for word := range b.form.each / 4 {
+	for word := range b.form.words() {
 		for v := range 2 {
 			b.p("VMOVDQU %s, Y%d", b.from(part, 32+64*word, v), w+v)
 		}
@@ -228,38 +218,74 @@ func (b *tile256) scale(part int) {
 				b.p("VMULPS Y%d, Y%d, Y%d", scaled, w+2+v, product)
 				b.p("VADDPS Y%d, Y%d, Y%d", product, sum, sum)
 			}
-			if b.form.offsets == 2 {
-				b.p("VMOVAPS Y%d, Y%d", sum, a) // in the place of the integers
-				continue
-			}
 			b.p("VMOVAPS Y%d, %d(R10)", sum, 32*a)
 		}
 	}
-	if b.form.offsets == 2 {
-		b.halves(part)
+}
+
+// clear sets the sums of the groups that share a scale to 0.
+func (b *tile256) clear() {
+	b.p("VXORPS Y0, Y0, Y0")
+	for a := range 2 * b.rows {
+		b.p("VMOVAPS Y0, %s", b.group(a))
 	}
 }
 
-// halves adds the offsets of both halves of a group to the sums, which stand where its integers were, and stores them.
-func (b *tile256) halves(part int) {
-	const x, product = activations256, scratch256
-	w := b.weights()
-	for o := range 2 {
-		for v := range 2 {
-			b.p("VMOVUPS %d(R12), Y%d", 64*(2*part+o)+32*v, w+2*o+v)
+// collect adds the integers of a group, times its scale of activations, to the sums of those that share a scale.
+func (b *tile256) collect() {
+	const x = activations256
+	for i := range b.rows {
+		b.p("VBROADCASTSS %s, Y%d", b.place(i, recordScale), x)
+		for a := 2 * i; a < 2*i+2; a++ {
+			b.p("VCVTDQ2PS Y%d, Y%d", a, a)
+			b.p("VMULPS Y%d, Y%d, Y%d", x, a, a)
+			b.p("VADDPS %s, Y%d, Y%d", b.group(a), a, a)
+			b.p("VMOVAPS Y%d, %s", a, b.group(a))
 		}
 	}
-	for i := range b.rows {
-		for o := range 2 {
-			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(2*part+o)), x)
+}
+
+// spread adds to the sums what the offsets and the sums of the groups, times their scale, are worth.
+func (b *tile256) spread() {
+	w := b.weights()
+	b.offsets()
+	for v := range 2 {
+		b.p("VMOVUPS %d(DX), Y%d", 32*v, w+v)
+	}
+	for a := range 2 * b.rows {
+		product := scratch256 + a%2
+		if b.p("VMULPS %s, Y%d, Y%d", b.group(a), w+a%2, product); b.form.offsets > 0 {
+			b.p("VADDPS Y%d, Y%d, Y%d", product, a, a)
+		} else {
+			b.p("VADDPS %d(R10), Y%d, Y%d", 32*a, product, a)
+		}
+		b.p("VMOVAPS Y%d, %d(R10)", a, 32*a)
+	}
+}
+
+// offsets sets the registers of the integers to the sums and adds to them what offsets are worth, if there are any.
+func (b *tile256) offsets() {
+	const x, product = activations256, scratch256
+	w := b.weights()
+	for o := 0; o < b.form.offsets; o += 2 {
+		for j := range 2 {
 			for v := range 2 {
-				a := 2*i + v
-				b.p("VMULPS Y%d, Y%d, Y%d", x, w+2*o+v, product)
-				b.p("VADDPS Y%d, Y%d, Y%d", product, a, a)
+				b.p("VMOVUPS %d(R12), Y%d", 64*(o+j)+32*v, w+2*j+v)
 			}
 		}
-		for v := range 2 {
-			b.p("VMOVAPS Y%d, %d(R10)", 2*i+v, 32*(2*i+v))
+		for i := range b.rows {
+			for j := range 2 {
+				b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(o+j)), x)
+				for v := range 2 {
+					a := 2*i + v
+					b.p("VMULPS Y%d, Y%d, Y%d", x, w+2*j+v, product)
+					if o+j == 0 {
+						b.p("VADDPS %d(R10), Y%d, Y%d", 32*a, product, a)
+					} else {
+						b.p("VADDPS Y%d, Y%d, Y%d", product, a, a)
+					}
+				}
+			}
 		}
 	}
 }

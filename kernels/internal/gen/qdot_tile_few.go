@@ -6,9 +6,9 @@ import "fmt"
 // has it. Rows of x are at SI or R8 (row 3) + 0, R11, 2·R11. For what is done with weights of 6 and of 8 bits see
 // qdotApart: -Σ|w|·s is found on the way.
 func (s *source) qdotTileFew(f *function, form tileForm, rows int) {
-	s.begin(f, avx2, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
-		"integers in Y%d to Y%d, weights or their magnitudes and signs in Y12 and Y13.", 32*8, rows*recordBytes, rows-1,
-		rows, 2*rows-1))
+	s.begin(f, avx2, fmt.Sprintf("A turn reads %d weights of 8 rows, %d bytes, and %d bytes of x. Sums in Y0 to Y%d, "+
+		"integers in Y%d to Y%d, weights or their magnitudes and signs in Y12 and Y13.", 32*form.groups(),
+		32*8*form.groups(), rows*recordBytes*form.groups(), rows-1, rows, 2*rows-1))
 	const weights, scratch = 12, 14 // and the register after each
 	place := func(i, offset int) string {
 		return fmt.Sprintf("%d(%s)%s", offset, []string{"SI", "R8"}[i/3], []string{"", "(R11*1)", "(R11*2)"}[i%3])
@@ -24,68 +24,71 @@ func (s *source) qdotTileFew(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	s.p("CMPB %s, $0", s.args["add"])
-	s.p("JEQ zero")
-	eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, i) })
-	s.p("JMP start")
-	s.place("zero")
-	for i := range rows {
-		s.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
-	}
-	s.place("start")
-	s.p("MOVQ %s, CX", s.args["groups"])
-	s.p("MOVQ %s, DI", s.args["w"])
-	s.p("MOVQ %s, DX", s.args["s"])
-	if form.seconds() > 0 {
-		s.p("MOVQ %s, R12", s.args["m"])
-	}
-	s.p("MOVQ %s, SI", s.args["x"])
-	s.p("MOVQ %s, R11", s.args["ldx"])
-	s.p("SHLQ $2, R11")
-	if rows > 3 {
-		s.p("LEAQ (R11)(R11*2), R8")
-		s.p("ADDQ SI, R8")
-	}
-	s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
-	s.p("LEAQ consts<>+%d(SB), R10", s.constant(uint64(128-form.added())*0x01010101, 4))
-	s.p("PCALIGN $64")
-	s.place("loop")
-	for part := range 32 / form.each {
-		if form.wide {
-			s.fewWide(rows, part*form.each/4, form.each/4, place)
-		} else {
-			s.fewNarrow(form, rows, part, place)
-		}
-		s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
-		for i := range rows {
-			a := rows + i
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-			s.p("VCVTDQ2PS Y%d, Y%d", a, a)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
-			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
-		}
+	eachOffset := func(part, to int) {
 		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
 			s.p("VMOVUPS %d(R12), Y%d", o*64, weights)
 			for i := range rows {
 				s.p("VBROADCASTSS %s, Y%d", place(i, form.scaledSumAt(o)), scratch)
 				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
-				s.p("VADDPS Y%d, Y%d, Y%d", scratch, i, i)
+				s.p("VADDPS Y%d, Y%d, Y%d", scratch, to+i, to+i)
 			}
 		}
 	}
-	if form.seconds() > 0 {
-		s.p("ADDQ $%d, R12", 64*32/form.each*form.seconds())
+	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	s.p("CMPB %s, $0", s.args["add"])
+	s.p("JEQ zero")
+	if !kept {
+		eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, i) })
 	}
-	s.p("ADDQ $%d, DI", 32*16)
-	s.p("ADDQ $%d, DX", 64*32/form.each)
-	s.p("ADDQ $%d, SI", recordBytes)
-	if rows > 3 {
-		s.p("ADDQ $%d, R8", recordBytes)
+	s.p("JMP start")
+	s.place("zero")
+	eachC(func(at string, i int) {
+		if s.p("VXORPS Y%d, Y%d, Y%d", i, i, i); kept {
+			s.p("VMOVUPS Y%d, %s", i, at)
+		}
+	})
+	s.place("start")
+	s.p("LEAQ consts<>+%d(SB), R9", s.constant(0x00010001, 4)) // short to name in the loop
+	s.p("LEAQ consts<>+%d(SB), R10", s.constant(uint64(128-form.added())*0x01010101, 4))
+	begin := func() {
+		for i := range rows {
+			s.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
+		}
 	}
-	s.p("DECQ CX")
-	s.p("JNE loop")
-	eachC(func(at string, i int) { s.p("VMOVUPS Y%d, %s", i, at) })
+	s.tileLoop(form, rows, 32*16, begin, func(part int) {
+		if form.wide {
+			s.fewWide(rows, part*form.words(), form.words(), place)
+		} else {
+			s.fewNarrow(form, rows, part, place)
+		}
+		if !kept {
+			s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
+		}
+		for i := range rows {
+			a := rows + i
+			if s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch); !kept {
+				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
+			}
+			s.p("VCVTDQ2PS Y%d, Y%d", a, a)
+			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
+			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
+		}
+		if !kept {
+			eachOffset(part, 0)
+		}
+	}, func() {
+		eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, rows+i) })
+		eachOffset(0, rows)
+		s.p("VMOVUPS (DX), Y%d", weights)
+		eachC(func(at string, i int) {
+			s.p("VMULPS Y%d, Y%d, Y%d", weights, i, i)
+			s.p("VADDPS Y%d, Y%d, Y%d", i, rows+i, i)
+			s.p("VMOVUPS Y%d, %s", i, at)
+		})
+	})
+	if !kept {
+		eachC(func(at string, i int) { s.p("VMOVUPS Y%d, %s", i, at) })
+	}
 	s.p("VZEROUPPER")
 	s.p("RET")
 }
@@ -98,8 +101,8 @@ func (s *source) fewNarrow(form tileForm, rows, part int, place func(i, offset i
 		s.p("VPBROADCASTD %s, Y%d", place(i, form.sumAt(part)), rows+i)
 		s.p("VPSLLD $5, Y%d, Y%d", rows+i, rows+i)
 	}
-	first := part * form.each / 4
-	for word := first; word < first+form.each/4; word += 2 {
+	first := part * form.words()
+	for word := first; word < first+form.words(); word += 2 {
 		for j := range 2 {
 			s.p("VMOVDQU %d(DI), Y%d", (word+j)*64, weights+j)
 			s.p("VPSUBB (R10), Y%d, Y%d", weights+j, weights+j)

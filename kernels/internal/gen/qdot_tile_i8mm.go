@@ -13,8 +13,9 @@ func (s *source) usmmla(d, a, b int) {
 // second row the first one takes its place, and what comes out of that is not stored.
 func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 	pairs := (rows + 1) / 2
-	s.begin(f, i8mm, fmt.Sprintf("A turn reads 32 weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest "+
-		"%d registers, then as many integers; weights in V24 to V26 and V28.", 32*8, rows*recordBytes, 4*pairs))
+	s.begin(f, i8mm, fmt.Sprintf("A turn reads %d weights of 8 rows, %d bytes, and %d bytes of x. Sums in the lowest "+
+		"%d registers, then as many integers; weights in V24 to V26 and V28.", 32*form.groups(), 32*8*form.groups(),
+		rows*recordBytes*form.groups(), 4*pairs))
 	sum := func(p, c int) int { return 4*p + c }
 	acc := func(p, c int) int { return 4*pairs + 4*p + c }
 	row := func(i int) int { return 1 + min(i, rows-1) }
@@ -56,37 +57,63 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	s.p("MOVBU %s, R0", s.args["add"])
-	s.p("CBZ R0, zero")
-	eachC(func(p int) {
+	load := func(p int, to func(p, c int) int) {
 		for v := range 2 {
 			s.p("FMOVQ %d(R10), F24", 16*v)
 			s.p("FMOVQ %d(R12), F25", 16*v)
 			for half := range 2 {
-				s.p("VZIP%d V25.S4, V24.S4, V%d.S4", 1+half, sum(p, 2*v+half))
+				s.p("VZIP%d V25.S4, V24.S4, V%d.S4", 1+half, to(p, 2*v+half))
 			}
 		}
-	})
+	}
+	store := func(p int, from func(p, c int) int) {
+		for v := range 2 {
+			s.p("VUZP1 V%d.S4, V%d.S4, V30.S4", from(p, 2*v+1), from(p, 2*v))
+			s.p("FMOVQ F30, %d(R10)", 16*v)
+			if 2*p+1 < rows {
+				s.p("VUZP2 V%d.S4, V%d.S4, V30.S4", from(p, 2*v+1), from(p, 2*v))
+				s.p("FMOVQ F30, %d(R12)", 16*v)
+			}
+		}
+	}
+	eachOffset := func(part int, to func(p, c int) int) {
+		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
+			for v := range 2 {
+				s.p("FMOVQ %d(R9), F%d", 64*o+16*v, 24+v)
+			}
+			two(24, 25, 24, 25)
+			for p := range pairs {
+				ofRows(p, form.scaledSumAt(o))
+				for c := range columns {
+					s.word("add", 4, to(p, c), to(p, c), scale(c))
+				}
+			}
+		}
+	}
+	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	s.p("MOVBU %s, R0", s.args["add"])
+	s.p("CBZ R0, zero")
+	if !kept {
+		eachC(func(p int) { load(p, sum) })
+	}
 	s.p("JMP start")
 	s.place("zero")
-	for r := range 4 * pairs {
-		s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
+	begin := func() {
+		for r := range 4 * pairs {
+			s.p("VEOR V%d.B16, V%d.B16, V%d.B16", r, r, r)
+		}
+	}
+	if begin(); kept {
+		eachC(func(p int) { store(p, sum) })
 	}
 	s.place("start")
-	s.p("MOVD %s, R0", s.args["groups"])
-	s.p("MOVD %s, R7", s.args["w"])
-	s.p("MOVD %s, R8", s.args["s"])
-	if form.offsets > 0 {
-		s.p("MOVD %s, R9", s.args["m"])
-	}
 	s.p("MOVD %s, R1", s.args["x"])
 	s.p("MOVD %s, R10", s.args["ldx"])
 	s.p("LSL $2, R10")
 	for i := 1; i < rows; i++ {
 		s.p("ADD R10, R%d, R%d", i, i+1)
 	}
-	s.place("loop")
-	for part := range 32 / form.each {
+	s.loopARM64(form, rows, begin, func(part int) {
 		for p := range pairs { // 128 was added to the weights
 			ofRows(p, form.sumAt(part))
 			s.shiftARM("shl", 4, acc(p, 0), 29, 7)
@@ -94,7 +121,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 				s.moveARM(acc(p, c), acc(p, 0)) // many processors move by renaming
 			}
 		}
-		for word := part * form.each / 4; word < (part+1)*form.each/4; word += 2 {
+		for word := part * form.words(); word < (part+1)*form.words(); word += 2 {
 			for i := range 4 {
 				s.p("FMOVQ %d(R7), F%d", 64*(word+i/2)+16*(i%2), 24+i)
 			}
@@ -109,6 +136,18 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 				}
 			}
 		}
+		if kept {
+			for p := range pairs {
+				ofRows(p, recordScale)
+				for c := range columns {
+					a := acc(p, c)
+					s.word("toFloat", 4, a, a, 0)
+					s.word("mul", 4, a, a, 29)
+					s.word("add", 4, sum(p, c), sum(p, c), a)
+				}
+			}
+			return
+		}
 		for v := range 2 {
 			s.p("FMOVQ %d(R8), F%d", 64*part+16*v, 24+v)
 		}
@@ -122,38 +161,24 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 				s.word("add", 4, sum(p, c), sum(p, c), a)
 			}
 		}
-		for o := part * form.offsets; o < (part+1)*form.offsets; o++ {
-			for v := range 2 {
-				s.p("FMOVQ %d(R9), F%d", 64*o+16*v, 24+v)
-			}
-			two(24, 25, 24, 25)
-			for p := range pairs {
-				ofRows(p, form.scaledSumAt(o))
-				for c := range columns {
-					s.word("add", 4, sum(p, c), sum(p, c), scale(c))
-				}
-			}
-		}
-	}
-	if form.offsets > 0 {
-		s.p("ADD $%d, R9", 64*32/form.each*form.offsets)
-	}
-	s.p("ADD $%d, R7", 32*16)
-	s.p("ADD $%d, R8", 64*32/form.each)
-	for i := range rows {
-		s.p("ADD $%d, R%d", recordBytes, 1+i)
-	}
-	s.p("SUBS $1, R0")
-	s.p("BNE loop")
-	eachC(func(p int) {
+		eachOffset(part, sum)
+	}, func() {
+		eachC(func(p int) { load(p, acc) })
+		eachOffset(0, acc)
 		for v := range 2 {
-			s.p("VUZP1 V%d.S4, V%d.S4, V24.S4", sum(p, 2*v+1), sum(p, 2*v))
-			s.p("FMOVQ F24, %d(R10)", 16*v)
-			if 2*p+1 < rows {
-				s.p("VUZP2 V%d.S4, V%d.S4, V25.S4", sum(p, 2*v+1), sum(p, 2*v))
-				s.p("FMOVQ F25, %d(R12)", 16*v)
-			}
+			s.p("FMOVQ %d(R8), F%d", 16*v, 24+v)
 		}
+		two(24, 25, 24, 25)
+		eachC(func(p int) {
+			for c, w := range columns {
+				s.word("mul", 4, sum(p, c), sum(p, c), w)
+				s.word("add", 4, acc(p, c), acc(p, c), sum(p, c))
+			}
+			store(p, acc)
+		})
 	})
+	if !kept {
+		eachC(func(p int) { store(p, sum) })
+	}
 	s.p("RET")
 }
