@@ -24,8 +24,10 @@ type call struct {
 	state   []*Tensor // what Eval saved for the gradient
 	rounded []roundedRows
 	stored  []blockProduct // to be computed
+	rows    rounding       // in progress
+	units   sharing        // in progress
 	inA     [6]*Tensor
-	outA    [2]*Tensor
+	outA    [4]*Tensor
 	f32     lanes[float32]
 	f64     lanes[float64]
 	i64     lanes[int64]
@@ -273,7 +275,7 @@ func (c *call) abandon() {
 	for _, t := range append(c.tmp, c.state...) {
 		t.buf.Release()
 	}
-	c.tmp, c.state, c.rounded, c.stored = nil, nil, nil, nil
+	c.tmp, c.state, c.rounded, c.stored, c.units.list = nil, nil, nil, nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]
