@@ -167,12 +167,21 @@ func (p *Page) put(head, at int, key, value []float32) error {
 	return nil
 }
 
-// ahead is how many bytes lie between the beginnings of two tensors, 0 if there is no second one.
-func ahead(from, to *Tensor) int {
+// pagePlace is a head's part of a page.
+type pagePlace struct {
+	Page
+	head int
+}
+
+// ahead is how many bytes lie between the beginnings of a head's parts of two pages' K or V, 0 if there is no second
+// one.
+func ahead(from *Tensor, head int, to *Tensor, toHead int) int {
 	if to == nil {
 		return 0
 	}
-	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+	each := len(to.bytes()) / to.sizes[0]
+	between := int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+	return between + (toHead-head)*each
 }
 
 // putPanel stores the keys and values of a head in as many rows as a panel has keys, if the page is panels of f32.
@@ -220,13 +229,13 @@ func putRow(t *Tensor, head, at int, row []float32) error {
 }
 
 // block is the keys and the values of a head, of which those of the places from from to to are to be read: as they lie,
-// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, empty
-// if there is none.
-func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
+// or decoded in room. In a page without V the keys are the values. then is what will be read next, empty if there is
+// nothing.
+func (p *Page) block(head, from, to int, then pagePlace, room *pagedRoom) (k, v attn.Matrix[float32]) {
 	if p.K.axes == keyRows {
-		k.Rows = headRows(p.K, head, from, to, ahead(p.K, then.K), &room.k)
+		k.Rows = headRows(p.K, head, from, to, ahead(p.K, head, then.K, then.head), &room.k)
 		if v = k; p.V != nil {
-			v.Rows = headRows(p.V, head, from, to, ahead(p.V, then.V), &room.v)
+			v.Rows = headRows(p.V, head, from, to, ahead(p.V, head, then.V, then.head), &room.v)
 		}
 		return k, v
 	}
@@ -236,7 +245,8 @@ func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.
 	} else {
 		k.Panels.Half, v.Panels.Half = ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
 	}
-	k.Panels.Ahead, v.Panels.Ahead = ahead(p.K, then.K), ahead(p.V, then.V)
+	k.Panels.Ahead = ahead(p.K, head, then.K, then.head)
+	v.Panels.Ahead = ahead(p.V, head, then.V, then.head)
 	return k, v
 }
 

@@ -253,10 +253,15 @@ func (t *paging) attend(lo, hi int) {
 	room := pagedRooms.Get().(*pagedRoom)
 	room.c = t.c
 	defer func() {
-		room.c, room.pages = nil, nil
+		room.c, room.pages, room.next = nil, nil, pagePlace{}
 		pagedRooms.Put(room)
 	}()
 	for i := lo; i < hi; i++ {
+		room.next = pagePlace{}
+		if i+1 < hi {
+			next := &t.tiles[i+1]
+			room.next = pagePlace{t.Parts[next.part].Pages[t.firstPage(next)], next.head}
+		}
 		t.tile(&t.tiles[i], room)
 	}
 }
@@ -301,6 +306,7 @@ type pagedRoom struct {
 	c     *Ctx
 	pages []Page
 	head  int
+	next  pagePlace // which the next tile reads first
 }
 
 var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
@@ -308,9 +314,9 @@ var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
 // Block is a page. Between two of them the operation can be stopped.
 func (r *pagedRoom) Block(start, from, to int) (k, v attn.Matrix[float32]) {
 	r.c.Pause()
-	var then Page
+	then := r.next
 	if j := start/PageLen + 1; j < len(r.pages) {
-		then = r.pages[j]
+		then = pagePlace{r.pages[j], r.head}
 	}
 	return r.pages[start/PageLen].block(r.head, from-start, to-start, then, r)
 }
@@ -323,12 +329,17 @@ func sized(s []float32, n int) []float32 {
 	return s
 }
 
+// firstPage is the first page that rows of the tile see.
+func (t *paging) firstPage(tile *pagedTile) int {
+	first, _ := t.sees(t.Parts[tile.part].Start + tile.from/t.group)
+	return first / PageLen
+}
+
 // tile does the rows of a tile.
 func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
 	p, n := &t.Parts[tile.part], tile.to-tile.from
-	first, _ := t.sees(p.Start + tile.from/t.group)
 	step := attn.Strides{Out: t.value, Q: t.width}
-	if page := &p.Pages[first/PageLen]; page.K.axes == keyRows {
+	if page := &p.Pages[t.firstPage(tile)]; page.K.axes == keyRows {
 		step.K, step.V = page.K.sizes[2], page.K.sizes[2]
 		if page.V != nil {
 			step.V = page.V.sizes[2]
