@@ -218,11 +218,13 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 		f := &i.Fields[k]
 		if f.Kind == KindTensors {
 			for _, t := range *(*[]*Tensor)(f.At(op)) {
-				env = i.common(env, op, t)
+				if t != nil && t.env != env {
+					env = i.common(env, op, t)
+				}
 			}
-			continue
+		} else if t := *(**Tensor)(f.At(op)); t != nil && t.env != env {
+			env = i.common(env, op, t)
 		}
-		env = i.common(env, op, *(**Tensor)(f.At(op)))
 	}
 	return env
 }
@@ -230,7 +232,7 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 // common is env, which may be nil, if operand t may be used there, else t's own.
 func (i *Info) common(env *Env, op Op, t *Tensor) *Env {
 	switch {
-	case t == nil || t.env == nil || t.env == env:
+	case t.env == nil:
 		return env
 	case env == nil:
 		return t.env
