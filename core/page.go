@@ -32,41 +32,48 @@ var (
 		axisList("kv_head", "value_panel", "key_seq", "value_lane")
 )
 
-// pageShape is the axes of a page's K and V, and their sizes. Without values there is no V.
-func pageShape(dt dtype.Type, kvHeads, width, value int) (k, v *axis.List, kSizes, vSizes [4]int) {
-	k, kSizes = keyRows, [4]int{kvHeads, PageLen, paddedTo(dt, width)}
+// pageShape is what pages have in common.
+type pageShape struct {
+	dtype          dtype.Type
+	k, v           *axis.List // of K and V; without values there is no V
+	kSizes, vSizes [4]int
+}
+
+// shapeOfPages is the shape of pages for keys and values of the given widths.
+func shapeOfPages(dt dtype.Type, kvHeads, width, value int) pageShape {
+	s := pageShape{dtype: dt, k: keyRows, kSizes: [4]int{kvHeads, PageLen, paddedTo(dt, width)}}
 	switch {
 	case value == 0:
 	case dt.Quantized():
-		v, vSizes = valueRows, [4]int{kvHeads, PageLen, paddedTo(dt, value)}
+		s.v, s.vSizes = valueRows, [4]int{kvHeads, PageLen, paddedTo(dt, value)}
 	default:
-		k, kSizes = keyPanels, [4]int{kvHeads, PageLen / gemm.Width, width, gemm.Width}
-		v, vSizes = valuePanels, [4]int{kvHeads, ceilDiv(value, gemm.Width), PageLen, gemm.Width}
+		s.k, s.kSizes = keyPanels, [4]int{kvHeads, PageLen / gemm.Width, width, gemm.Width}
+		s.v, s.vSizes = valuePanels, [4]int{kvHeads, ceilDiv(value, gemm.Width), PageLen, gemm.Width}
 	}
-	return k, v, kSizes, vSizes
+	return s
+}
+
+// of tells whether p has the shape.
+func (s *pageShape) of(p *Page) bool {
+	return s.k == p.K.axes && s.dtype == p.K.dtype && slices.Equal(p.K.sizes, s.kSizes[:len(p.K.sizes)]) &&
+		(p.V == nil) == (s.v == nil) &&
+		(s.v == nil || s.v == p.V.axes && s.dtype == p.V.dtype && slices.Equal(p.V.sizes, s.vSizes[:len(p.V.sizes)]))
 }
 
 // NewPage is a page of zeros, outside of every scope, for keys and values of the given widths; a value of width 0 is
 // the beginning of its key. It panics with an *Error when the budget does not allow it.
 func NewPage(env *Env, dt dtype.Type, kvHeads, width, value int) Page {
-	k, v, kSizes, vSizes := pageShape(dt, kvHeads, width, value)
-	p := Page{K: env.Tensor(dt, k, kSizes[:k.Len()]...)}
-	if v != nil {
+	s := shapeOfPages(dt, kvHeads, width, value)
+	p := Page{K: env.Tensor(dt, s.k, s.kSizes[:s.k.Len()]...)}
+	if s.v != nil {
 		defer func() {
 			if p.V == nil { // the budget does not allow it
 				p.K.Free()
 			}
 		}()
-		p.V = env.Tensor(dt, v, vSizes[:v.Len()]...)
+		p.V = env.Tensor(dt, s.v, s.vSizes[:s.v.Len()]...)
 	}
 	return p
-}
-
-// Fits tells whether a page for keys and values of these widths is as p.
-func (p Page) Fits(kvHeads, width, value int) bool {
-	k, v, kSizes, vSizes := pageShape(p.K.dtype, kvHeads, width, value)
-	return p.K.axes == k && slices.Equal(p.K.sizes, kSizes[:k.Len()]) && (p.V == nil) == (v == nil) &&
-		(v == nil || p.V.axes == v && p.V.dtype == p.K.dtype && slices.Equal(p.V.sizes, vSizes[:v.Len()]))
 }
 
 // PageAxes is the axes of the K and the V of pages; those without V have other ones.
@@ -75,8 +82,8 @@ func PageAxes(dt dtype.Type, hasV bool) (k, v *axis.List) {
 	if hasV {
 		value = 1
 	}
-	k, v, _, _ = pageShape(dt, 1, 1, value)
-	return k, v
+	s := shapeOfPages(dt, 1, 1, value)
+	return s.k, s.v
 }
 
 // paddedTo is n, up to whole blocks of the dtype.
@@ -160,12 +167,21 @@ func (p *Page) put(head, at int, key, value []float32) error {
 	return nil
 }
 
-// ahead is how many bytes lie between the beginnings of two tensors, 0 if there is no second one.
-func ahead(from, to *Tensor) int {
+// pagePlace is a head's part of a page.
+type pagePlace struct {
+	Page
+	head int
+}
+
+// ahead is how many bytes lie between the beginnings of a head's parts of two pages' K or V, 0 if there is no second
+// one.
+func ahead(from *Tensor, head int, to *Tensor, toHead int) int {
 	if to == nil {
 		return 0
 	}
-	return int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+	each := len(to.bytes()) / to.sizes[0]
+	between := int(uintptr(unsafe.Pointer(&to.bytes()[0])) - uintptr(unsafe.Pointer(&from.bytes()[0])))
+	return between + (toHead-head)*each
 }
 
 // putPanel stores the keys and values of a head in as many rows as a panel has keys, if the page is panels of f32.
@@ -213,13 +229,13 @@ func putRow(t *Tensor, head, at int, row []float32) error {
 }
 
 // block is the keys and the values of a head, of which those of the places from from to to are to be read: as they lie,
-// or decoded in room. In a page without V the keys are the values. then is the page that will be read next, empty
-// if there is none.
-func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.Matrix[float32]) {
+// or decoded in room. In a page without V the keys are the values. then is what will be read next, empty if there is
+// nothing.
+func (p *Page) block(head, from, to int, then pagePlace, room *pagedRoom) (k, v attn.Matrix[float32]) {
 	if p.K.axes == keyRows {
-		k.Rows = headRows(p.K, head, from, to, ahead(p.K, then.K), &room.k)
+		k.Rows = headRows(p.K, head, from, to, ahead(p.K, head, then.K, then.head), &room.k)
 		if v = k; p.V != nil {
-			v.Rows = headRows(p.V, head, from, to, ahead(p.V, then.V), &room.v)
+			v.Rows = headRows(p.V, head, from, to, ahead(p.V, head, then.V, then.head), &room.v)
 		}
 		return k, v
 	}
@@ -229,7 +245,8 @@ func (p *Page) block(head, from, to int, then Page, room *pagedRoom) (k, v attn.
 	} else {
 		k.Panels.Half, v.Panels.Half = ofHead[uint16](p.K, head), ofHead[uint16](p.V, head)
 	}
-	k.Panels.Ahead, v.Panels.Ahead = ahead(p.K, then.K), ahead(p.V, then.V)
+	k.Panels.Ahead = ahead(p.K, head, then.K, then.head)
+	v.Panels.Ahead = ahead(p.V, head, then.V, then.head)
 	return k, v
 }
 

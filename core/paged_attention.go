@@ -110,21 +110,26 @@ func (a *PagedAttention) Sizes(s *Sizes) {
 func (a *PagedAttention) checkPages(s *Sizes, part *PagedRows, value int) {
 	first, _ := a.sees(part.Start)
 	end := part.Start + part.Rows
+	var shape pageShape // of all of them
 	for j := first / PageLen; j*PageLen < end; j++ {
 		if j >= len(part.Pages) || part.Pages[j].K == nil {
 			s.Fail(fmt.Sprintf("a row at position %d sees position %d, which is not kept", part.Start, j*PageLen),
 				"a layer has one window: give the same to all rows")
 		}
-		if p := &part.Pages[j]; (j+1)*PageLen >= end { // to which this row and the next ones add
+		p := &part.Pages[j]
+		if (j+1)*PageLen >= end { // to which this row and the next ones add
 			s.c.env.ahead.look(unsafe.Pointer(p), 1)
 			s.c.env.ahead.look(unsafe.Pointer(p.K), handleLines)
 			s.c.env.ahead.look(unsafe.Pointer(p.V), handleLines)
 		}
-		own := value
-		if a.V == nil {
-			own = 0
+		if shape.k == nil {
+			own := value
+			if a.V == nil {
+				own = 0
+			}
+			shape = shapeOfPages(p.K.dtype, a.K.Size("kv_head"), a.K.Size("head_dim"), own)
 		}
-		if p := &part.Pages[j]; !p.Fits(a.K.Size("kv_head"), a.K.Size("head_dim"), own) {
+		if !shape.of(p) {
 			s.Fail(fmt.Sprintf("%s does not fit what the cache holds, %s", s.Describe(a.K), p.K.Shape()), "")
 		}
 	}
@@ -138,15 +143,36 @@ func (a *PagedAttention) sees(position int) (first, end int) {
 	return first, position + 1
 }
 
-// paging is a running PagedAttention.
+// paging is a running PagedAttention. Its memory, and the functions that workers run, are used again: a token of a model
+// would otherwise leave those of each layer.
 type paging struct {
 	*PagedAttention
+	c            *Ctx
 	q, k, v, y   *Tensor // [row, heads, element], whose elements lie together
 	first        []int   // the first row of each part
+	runs         []pagedRun
 	tiles        []pagedTile
 	group        int // query heads that read one key head
 	width, value int
 	scale        float32
+	failed       rowError
+
+	puts, attends func(lo, hi int) // of runs and heads, and of tiles
+}
+
+// pagedRun is rows of a part whose keys lie in one panel.
+type pagedRun struct{ part, from, to int }
+
+var pagings = sync.Pool{New: func() any {
+	t := new(paging)
+	t.puts, t.attends = t.put, t.attend
+	return t
+}}
+
+// done gives t back.
+func (t *paging) done() {
+	*t = paging{first: t.first[:0], runs: t.runs[:0], tiles: t.tiles[:0], puts: t.puts, attends: t.attends}
+	pagings.Put(t)
 }
 
 // pagedTile is rows that read the same keys: those of one part and key head, counted over its rows and, faster, the
@@ -159,10 +185,12 @@ func (a *PagedAttention) Eval(c *Ctx) {
 	if out.Len() == 0 {
 		return
 	}
-	t := &paging{PagedAttention: a, q: c.rowsOf(a.Q, rowsOfHeads, dtype.F32),
-		k: c.rowsOf(a.K, rowsOfKeyHeads, dtype.F32),
-		y: c.direct(out, rowsOfHeads, dtype.F32), group: a.Q.Size("head") / a.K.Size("kv_head"),
-		width: a.K.Size("head_dim"), value: out.Size("head_dim")}
+	t := pagings.Get().(*paging)
+	defer t.done()
+	t.PagedAttention, t.c = a, c
+	t.q, t.k = c.rowsOf(a.Q, rowsOfHeads, dtype.F32), c.rowsOf(a.K, rowsOfKeyHeads, dtype.F32)
+	t.y, t.group = c.direct(out, rowsOfHeads, dtype.F32), a.Q.Size("head")/a.K.Size("kv_head")
+	t.width, t.value = a.K.Size("head_dim"), out.Size("head_dim")
 	if a.V != nil {
 		t.v = c.rowsOf(a.V, rowsOfKeyHeads, dtype.F32)
 	}
@@ -171,63 +199,70 @@ func (a *PagedAttention) Eval(c *Ctx) {
 		scale = 1 / math.Sqrt(float64(t.width))
 	}
 	t.scale = float32(scale)
-	t.store(c)
+	t.store()
 	grain := t.plan(c.workers())
-	c.Split(len(t.tiles), grain, func(lo, hi int) {
-		room := pagedRooms.Get().(*pagedRoom)
-		room.c = c
-		defer func() {
-			room.c, room.pages = nil, nil
-			pagedRooms.Put(room)
-		}()
-		for i := lo; i < hi; i++ {
-			t.tile(&t.tiles[i], room)
-		}
-	})
+	c.Split(len(t.tiles), grain, t.attends)
 	if t.y.data != out.data {
 		c.copyInto(out, t.y.permuted(out.axes))
 	}
 }
 
 // store puts the rows' keys and values into the pages: at once those of one part whose keys lie in one panel.
-func (t *paging) store(c *Ctx) {
-	t.first = make([]int, len(t.Parts))
-	type run struct{ part, from, to int } // rows of the part
-	runs := make([]run, 0, 2*len(t.Parts)+t.k.sizes[0]/gemm.Width)
+func (t *paging) store() {
 	rows := 0
 	for i := range t.Parts {
 		p := &t.Parts[i]
-		t.first[i] = rows
+		t.first = append(t.first, rows)
 		rows += p.Rows
 		for from := 0; from < p.Rows; {
 			to := min(p.Rows, from+gemm.Width-(p.Start+from)%gemm.Width)
-			runs = append(runs, run{i, from, to})
+			t.runs = append(t.runs, pagedRun{i, from, to})
 			from = to
 		}
 	}
+	each := (t.width + t.value) * ceilDiv(rows, len(t.runs))
+	t.c.Split(len(t.runs)*t.k.sizes[1], max(1, pointGrain/each), t.puts)
+	if t.failed.err != nil {
+		t.c.Fail(fmt.Sprintf("the cache cannot hold row %d: %s", t.failed.row, t.failed.err), "keep it as f32")
+	}
+}
+
+// put stores the keys and values [lo, hi), counted over the runs and, faster, the heads.
+func (t *paging) put(lo, hi int) {
 	heads := t.k.sizes[1]
-	var failed rowError
-	each := (t.width + t.value) * ceilDiv(rows, len(runs))
-	c.Split(len(runs)*heads, max(1, pointGrain/each), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			r, head := runs[i/heads], i%heads
-			p, row := &t.Parts[r.part], t.first[r.part]+r.from
-			at := p.Start + r.from
-			page := &p.Pages[at/PageLen]
-			if r.to-r.from == gemm.Width && page.putPanel(head, at%PageLen, t.k, t.v, row) {
-				continue
-			}
-			for j := range r.to - r.from {
-				var value []float32
-				if t.v != nil {
-					value = rowAt(t.v, row+j, head)
-				}
-				failed.note(row+j, page.put(head, at%PageLen+j, rowAt(t.k, row+j, head), value))
-			}
+	for i := lo; i < hi; i++ {
+		r, head := t.runs[i/heads], i%heads
+		p, row := &t.Parts[r.part], t.first[r.part]+r.from
+		at := p.Start + r.from
+		page := &p.Pages[at/PageLen]
+		if r.to-r.from == gemm.Width && page.putPanel(head, at%PageLen, t.k, t.v, row) {
+			continue
 		}
-	})
-	if failed.err != nil {
-		c.Fail(fmt.Sprintf("the cache cannot hold row %d: %s", failed.row, failed.err), "keep it as f32")
+		for j := range r.to - r.from {
+			var value []float32
+			if t.v != nil {
+				value = rowAt(t.v, row+j, head)
+			}
+			t.failed.note(row+j, page.put(head, at%PageLen+j, rowAt(t.k, row+j, head), value))
+		}
+	}
+}
+
+// attend does the tiles [lo, hi).
+func (t *paging) attend(lo, hi int) {
+	room := pagedRooms.Get().(*pagedRoom)
+	room.c = t.c
+	defer func() {
+		room.c, room.pages, room.next = nil, nil, pagePlace{}
+		pagedRooms.Put(room)
+	}()
+	for i := lo; i < hi; i++ {
+		room.next = pagePlace{}
+		if i+1 < hi {
+			next := &t.tiles[i+1]
+			room.next = pagePlace{t.Parts[next.part].Pages[t.firstPage(next)], next.head}
+		}
+		t.tile(&t.tiles[i], room)
 	}
 }
 
@@ -246,11 +281,7 @@ func (t *paging) plan(workers int) (grain int) {
 			most = attn.Tile
 		}
 	}
-	total, tiles := 0, 0
-	for i := range t.Parts {
-		tiles += heads * ceilDiv(t.Parts[i].Rows*t.group, most)
-	}
-	t.tiles = make([]pagedTile, 0, tiles)
+	total := 0
 	for i := range t.Parts {
 		p := &t.Parts[i]
 		keys := p.Start + p.Rows
@@ -275,6 +306,7 @@ type pagedRoom struct {
 	c     *Ctx
 	pages []Page
 	head  int
+	next  pagePlace // which the next tile reads first
 }
 
 var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
@@ -282,9 +314,9 @@ var pagedRooms = sync.Pool{New: func() any { return new(pagedRoom) }}
 // Block is a page. Between two of them the operation can be stopped.
 func (r *pagedRoom) Block(start, from, to int) (k, v attn.Matrix[float32]) {
 	r.c.Pause()
-	var then Page
+	then := r.next
 	if j := start/PageLen + 1; j < len(r.pages) {
-		then = r.pages[j]
+		then = pagePlace{r.pages[j], r.head}
 	}
 	return r.pages[start/PageLen].block(r.head, from-start, to-start, then, r)
 }
@@ -297,12 +329,17 @@ func sized(s []float32, n int) []float32 {
 	return s
 }
 
+// firstPage is the first page that rows of the tile see.
+func (t *paging) firstPage(tile *pagedTile) int {
+	first, _ := t.sees(t.Parts[tile.part].Start + tile.from/t.group)
+	return first / PageLen
+}
+
 // tile does the rows of a tile.
 func (t *paging) tile(tile *pagedTile, room *pagedRoom) {
 	p, n := &t.Parts[tile.part], tile.to-tile.from
-	first, _ := t.sees(p.Start + tile.from/t.group)
 	step := attn.Strides{Out: t.value, Q: t.width}
-	if page := &p.Pages[first/PageLen]; page.K.axes == keyRows {
+	if page := &p.Pages[t.firstPage(tile)]; page.K.axes == keyRows {
 		step.K, step.V = page.K.sizes[2], page.K.sizes[2]
 		if page.V != nil {
 			step.V = page.V.sizes[2]

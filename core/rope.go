@@ -224,6 +224,11 @@ func tablesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
 		order := c.Data().(*ropeOrders).tables
 		return elementsOf[C](c.Dense(a.Cos, order, native[C]())), elementsOf[C](c.Dense(a.Sin, order, native[C]()))
 	}
+	return anglesOf[C](c, a)
+}
+
+// anglesOf is tablesOf where they are to be computed.
+func anglesOf[C float32 | float64](c *Ctx, a *Rope) (cos, sin []C) {
 	positions := elementsOf[int64](c.Dense(a.Positions, a.Positions.axes, dtype.I64))
 	freqs, magnitude := a.frequencies(c)
 	pairs := len(freqs)

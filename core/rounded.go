@@ -19,6 +19,28 @@ type roundedRows struct {
 	singles []float32
 }
 
+// rounding is the part of rounded that workers share. What they run is made once for a call's frame: made anew for each
+// product, it would be garbage after it.
+type rounding struct {
+	to           []uint32
+	from         []float32
+	k            int
+	some, groups func(lo, hi int) // nil at first
+}
+
+// rounds rounds the rows [lo, hi).
+func (r *rounding) rounds(lo, hi int) {
+	words := qdot.ActivationWords(r.k)
+	for i := lo; i < hi; i++ {
+		qdot.Quantize(r.to[i*words:(i+1)*words], r.from[i*r.k:(i+1)*r.k])
+	}
+}
+
+// roundsGroups rounds the groups [lo, hi), counted over all rows.
+func (r *rounding) roundsGroups(lo, hi int) {
+	qdot.Quantize(r.to[lo*qdot.Record:hi*qdot.Record], r.from[lo*qdot.Group:hi*qdot.Group])
+}
+
 var wordList = axisList("word")
 
 // rounded is x as rows of k activations, in the order of the axes.
@@ -32,17 +54,17 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 	words := qdot.ActivationWords(k)
 	rows := len(a) / k
 	t := elementsOf[uint32](c.Scratch(dtype.I32, wordList, []int{rows * words}))
-	if grain := pointGrain / k; grain > 0 {
-		c.Split(rows, grain, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				qdot.Quantize(t[i*words:(i+1)*words], a[i*k:(i+1)*k])
-			}
-		})
-	} else { // few long rows: their groups are shared
-		c.Split(len(a)/qdot.Group, max(1, pointGrain/qdot.Group), func(lo, hi int) {
-			qdot.Quantize(t[lo*qdot.Record:hi*qdot.Record], a[lo*qdot.Group:hi*qdot.Group])
-		})
+	r := &c.c.rows
+	if r.some == nil {
+		r.some, r.groups = r.rounds, r.roundsGroups
 	}
+	r.to, r.from, r.k = t, a, k
+	if grain := pointGrain / k; grain > 0 {
+		c.Split(rows, grain, r.some)
+	} else { // few long rows: their groups are shared
+		c.Split(len(a)/qdot.Group, max(1, pointGrain/qdot.Group), r.groups)
+	}
+	r.to, r.from = nil, nil
 	c.c.rounded = append(c.c.rounded, roundedRows{x: x, order: order, k: k, words: t})
 	return t
 }

@@ -24,8 +24,10 @@ type call struct {
 	state   []*Tensor // what Eval saved for the gradient
 	rounded []roundedRows
 	stored  []blockProduct // to be computed
+	rows    rounding       // in progress
+	units   sharing        // in progress
 	inA     [6]*Tensor
-	outA    [2]*Tensor
+	outA    [4]*Tensor
 	f32     lanes[float32]
 	f64     lanes[float64]
 	i64     lanes[int64]
@@ -216,11 +218,13 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 		f := &i.Fields[k]
 		if f.Kind == KindTensors {
 			for _, t := range *(*[]*Tensor)(f.At(op)) {
-				env = i.common(env, op, t)
+				if t != nil && t.env != env {
+					env = i.common(env, op, t)
+				}
 			}
-			continue
+		} else if t := *(**Tensor)(f.At(op)); t != nil && t.env != env {
+			env = i.common(env, op, t)
 		}
-		env = i.common(env, op, *(**Tensor)(f.At(op)))
 	}
 	return env
 }
@@ -228,7 +232,7 @@ func (i *Info) envOf(env *Env, op Op) *Env {
 // common is env, which may be nil, if operand t may be used there, else t's own.
 func (i *Info) common(env *Env, op Op, t *Tensor) *Env {
 	switch {
-	case t == nil || t.env == nil || t.env == env:
+	case t.env == nil:
 		return env
 	case env == nil:
 		return t.env
@@ -273,7 +277,7 @@ func (c *call) abandon() {
 	for _, t := range append(c.tmp, c.state...) {
 		t.buf.Release()
 	}
-	c.tmp, c.state, c.rounded, c.stored = nil, nil, nil, nil
+	c.tmp, c.state, c.rounded, c.stored, c.units.list = nil, nil, nil, nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]

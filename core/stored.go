@@ -137,6 +137,21 @@ func (p *blockProduct) streamed() (quarter, units int) {
 	return quarter, quarter + panels - streams*quarter
 }
 
+// sharing is the part of vecs that workers share. What they run is made once for a call's frame, as that of rounding.
+type sharing struct {
+	list        []blockProduct
+	half, total int              // units
+	some        func(lo, hi int) // nil at first
+}
+
+// computes does the units that are handed out as [lo, hi).
+func (s *sharing) computes(lo, hi int) {
+	someVecs(s.list, lo, min(hi, s.half))
+	if hi > s.half { // a worker that takes what is last reads on, too, and not back
+		someVecs(s.list, s.total+s.half-hi, s.total+s.half-max(lo, s.half))
+	}
+}
+
 // vecs computes products of a few rows, which have the same activations: one hand-out for all.
 func (c *Ctx) vecs(list []blockProduct) {
 	total := 0
@@ -153,12 +168,13 @@ func (c *Ctx) vecs(list []blockProduct) {
 	}
 	// So few turns that all workers end at about the same time.
 	turns := workers * ceilDiv(total*work, workers*mostVecWork)
-	c.Split(total, max(1, vecWork/work, ceilDiv(total, turns)), func(lo, hi int) {
-		someVecs(list, lo, min(hi, half))
-		if hi > half { // a worker that takes what is last reads on, too, and not back
-			someVecs(list, total+half-hi, total+half-max(lo, half))
-		}
-	})
+	s := &c.c.units
+	if s.some == nil {
+		s.some = s.computes
+	}
+	s.list, s.half, s.total = list, half, total
+	c.Split(total, max(1, vecWork/work, ceilDiv(total, turns)), s.some)
+	s.list = nil
 	c.c.env.ahead.read(list, half, half < total)
 }
 
