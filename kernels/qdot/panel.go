@@ -100,29 +100,40 @@ func (f *Format) packMoved(panel, rows []byte, blocks, stride int) {
 	}
 }
 
+// blockWords has room for the words of a block; an index of which lastWord leaves the bits needs no check.
+type blockWords [lastWord + 1]uint32
+
+const lastWord = 127
+
 // moveRow sets a row's words of a panel, the first of them at dst[0], to those of a block.
 func (f *Format) moveRow(dst, block []byte) {
-	var words [mostBytes / 4]uint32
+	var from, to blockWords
 	le := binary.LittleEndian
+	for w := range f.words() {
+		from[w] = le.Uint32(block[4*w:])
+	}
 	for i := range f.pieces {
 		m := &f.pieces[i]
-		words[m.to] |= le.Uint32(block[4*m.from:]) & uint32(m.mask) << m.left >> m.right
+		to[m.to&lastWord] |= from[m.from&lastWord] & uint32(m.mask) << (m.left & 31) >> (m.right & 31)
 	}
 	for w := range f.words() {
-		le.PutUint32(dst[4*Rows*w:], words[w])
+		le.PutUint32(dst[4*Rows*w:], to[w])
 	}
 }
 
 // moveBack undoes moveRow.
 func (f *Format) moveBack(block, src []byte) {
-	var words [mostBytes / 4]uint32
+	var from, to blockWords
 	le := binary.LittleEndian
+	for w := range f.words() {
+		to[w] = le.Uint32(src[4*Rows*w:])
+	}
 	for i := range f.pieces {
 		m := &f.pieces[i]
-		words[m.from] |= le.Uint32(src[4*Rows*m.to:]) << m.right >> m.left & uint32(m.mask)
+		from[m.from&lastWord] |= to[m.to&lastWord] << (m.right & 31) >> (m.left & 31) & uint32(m.mask)
 	}
 	for w := range f.words() {
-		le.PutUint32(block[4*w:], words[w])
+		le.PutUint32(block[4*w:], from[w])
 	}
 }
 
